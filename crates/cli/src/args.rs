@@ -38,7 +38,7 @@ pub(crate) struct TransportArgs {
     /// [default: 1452]
     #[arg(long, value_name = "SIZE", value_parser = parse_mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Ask the peer to acknowledge every so many packets, and at least once a round trip, where it supports ACK_FREQUENCY
+    /// Ask the peer to acknowledge once for each PACKETS packets, and at least once a round trip, where it supports ACK_FREQUENCY
     /// [default: as the peer sees fit]
     #[arg(long, value_name = "PACKETS", value_parser = whole::<u32>(1..=1 << 20))]
     pub(crate) ack_frequency: Option<u32>,
@@ -113,7 +113,7 @@ pub(crate) struct DemoArgs {
     /// Seed of the losses
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: u64,
-    /// Give up on a download after so many seconds
+    /// Give up on a download that takes longer, seconds
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_seconds)]
     pub(crate) max_time: Duration,
     #[command(flatten)]

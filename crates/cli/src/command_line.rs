@@ -31,7 +31,7 @@ pub(crate) struct SimLine {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show on this machine what two paths give over one: downloads over A, B and both, then path A dies
+    /// Show on this machine what a second path adds: downloads over A, B and both, then path A dies
     Demo(DemoArgs),
     /// Serve files and synthetic bodies (/bytes/100M)
     Serve(ServeArgs),
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Measure what a network and two hosts can do: bytes, requests, connections, datagrams
     #[command(subcommand)]
     Perf(PerfCommand),
-    /// Ask what would happen: scenarios, campaigns and the papers' figures in virtual time
+    /// Simulate networks in virtual time: scenarios, campaigns and the papers' figures
     #[command(subcommand)]
     Sim(SimCommand),
     /// Run scenarios in real time between network namespaces of this machine, against what kernels have (Linux)

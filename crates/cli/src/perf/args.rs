@@ -17,7 +17,7 @@ pub(crate) enum PerfCommand {
     Server(Box<PerfServerArgs>),
     /// Put load on a server: bytes, requests, connections or datagrams
     Client(Box<PerfClientArgs>),
-    /// One connection on 1 to N threads over loopback: what a thread more brings, what it costs, and how far that goes
+    /// Measure one connection on 1 to N threads over loopback: what each thread adds, what it costs, and where that ends
     Scaling(PerfScalingArgs),
 }
 
@@ -102,7 +102,7 @@ pub(crate) struct ModeArgs {
     /// Requests and responses, each on a stream of its own: how long they take
     #[arg(long)]
     pub(crate) requests: bool,
-    /// Connections, closed once they stand: how many a second, and how long a full handshake takes
+    /// Connections, closed once established: how many a second, and how long a full handshake takes
     #[arg(long)]
     pub(crate) connections: bool,
     /// Datagrams at a steady rate from here to the server: loss, order and jitter
@@ -119,22 +119,22 @@ pub(crate) struct PerfClientArgs {
     pub(crate) mode: ModeArgs,
     #[command(flatten)]
     pub(crate) carrier: CarrierArgs,
-    /// Run for so many seconds [default: 10]
+    /// Duration of the load, seconds [default: 10]
     #[arg(short, long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with_all = ["bytes", "count"])]
     pub(crate) time: Option<Duration>,
-    /// Move so many bytes each way
+    /// Bytes to move, each way
     #[arg(short = 'n', long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) bytes: Option<u64>,
-    /// Make so many requests or connections
+    /// Number of requests or connections
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     pub(crate) count: Option<u64>,
-    /// The server sends, not we
+    /// The server sends, in place of the client
     #[arg(short = 'R', long, conflicts_with = "bidir")]
     pub(crate) reverse: bool,
     /// Both send at once
     #[arg(long)]
     pub(crate) bidir: bool,
-    /// Streams, requests or connections at once; with --bidir so many each way
+    /// Streams (each way), requests or connections at once
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=1000))]
     pub(crate) streams: u32,
     /// Time between two lines of progress, seconds
@@ -146,10 +146,10 @@ pub(crate) struct PerfClientArgs {
     /// Size of a response [default: 750]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) response_size: Option<u64>,
-    /// Begin a request each so many milliseconds, answered or not; needs --count [default: one after the other]
+    /// Time from one request to the next, ms, whether it was answered or not; needs --count [default: one after the other]
     #[arg(long, value_name = "MS", value_parser = parse_millis, requires = "count", conflicts_with = "streams")]
     pub(crate) every_ms: Option<Duration>,
-    /// Give up when the load takes longer, seconds from the first packet on; what was done by then is told
+    /// Give up when the load takes longer, seconds from the first packet; what was done by then is reported
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_time: Option<Duration>,
     /// Ask the server nothing but the load, so that it begins as soon as the handshake is done; its CPU time and policies are

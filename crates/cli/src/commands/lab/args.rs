@@ -25,7 +25,7 @@ pub(crate) enum LabCommand {
     Run(LabRunArgs),
     /// Show the figures that can be made and the stacks that can take part
     List,
-    /// Make papers' figures in real time, kernel TCP, MPTCP and others beside plait
+    /// Make the papers' figures in real time, with kernel TCP, MPTCP and others beside plait
     Figure(Box<LabFigureArgs>),
 }
 
@@ -71,16 +71,16 @@ pub(crate) struct LabRunArgs {
     /// The scenario file to run
     #[arg(value_name = "FILE.toml")]
     pub(crate) file: PathBuf,
-    /// Who takes part, as `plait lab doctor` names them, with commas between
+    /// Contenders as `plait lab doctor` names them, separated by commas
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "plait,plait-single")]
     pub(crate) contenders: Vec<String>,
     /// Runs of each point and contender, with seeds counted up from the scenario's
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1..=1_000_000))]
     pub(crate) seeds: u64,
-    /// Set a value over the file's, as path.0.loss=0.01; repeatable
+    /// Override a value of the file, as path.0.loss=0.01; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
-    /// Give up on a run after so many seconds, where its scenario does not say sooner
+    /// Give up on a run that takes longer, seconds, where its scenario has no shorter limit
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = parse_seconds)]
     pub(crate) max_time: Duration,
     /// IPv6 in place of IPv4
@@ -110,16 +110,16 @@ pub(crate) struct LabFigureArgs {
     /// Names, as `plait lab list` shows them, or `all`
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// So many points of the design [default: 24]
+    /// Number of points of the design [default: 24]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=253))]
     pub(crate) points: Option<usize>,
     /// Runs of each combination [default: 3 to 5, by figure]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=1000))]
     pub(crate) repetitions: Option<usize>,
-    /// Who takes part, as `plait lab list` names them, with commas between [default: by figure, as far as they are there]
+    /// Contenders as `plait lab list` names them, separated by commas [default: by figure, as far as they are there]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) contenders: Vec<String>,
-    /// Set a value over the figure's, as endpoints.scheduler=ecf; repeatable
+    /// Override a value of the figure, as endpoints.scheduler=ecf; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Seed of the order of runs
@@ -128,18 +128,18 @@ pub(crate) struct LabFigureArgs {
     /// Runs side by side at most
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1..=64))]
     pub(crate) jobs: usize,
-    /// What runs side by side may carry in sum, Mbit/s; one with more has the machine for itself
+    /// Highest sum of the rates of runs side by side, Mbit/s; a run above it runs alone
     #[arg(long, value_name = "MBPS", default_value = "80", value_parser = parse_mbps)]
     pub(crate) budget_mbps: f64,
     #[command(flatten)]
     pub(crate) scheduling: SchedulingArgs,
-    /// What a host takes from a datagram to its turn, ms (`added, median` of `plait lab doctor`): the simulator is also asked with such hosts
+    /// Processing delay of the hosts in the simulations that the runs are compared with, ms (`added, median` of `plait lab doctor`)
     #[arg(long, value_name = "MS", default_value = "0.08", value_parser = parse_turn)]
     pub(crate) host_turn_ms: Duration,
     /// Folder for rows and reports; what was interrupted goes on there
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Do no runs: report of those that are in the folder of --out, an interrupted figure's too
+    /// Start no runs: report on those in the folder of --out, also of an interrupted figure
     #[arg(long, requires = "out")]
     pub(crate) so_far: bool,
     /// Write each plot as a PNG file too, to the folder of --out

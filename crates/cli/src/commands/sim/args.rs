@@ -54,7 +54,7 @@ pub(crate) struct SimRunArgs {
     /// Runs of each point, with seeds counted up from the scenario's
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1..=1_000_000))]
     pub(crate) seeds: u64,
-    /// Set a value over the file's, as path.0.loss=0.01; repeatable
+    /// Override a value of the file, as path.0.loss=0.01; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Threads [default: one for each core]
@@ -72,7 +72,7 @@ pub(crate) struct SimRunArgs {
     /// Write each plot as a PNG file too, to the folder of --out
     #[arg(long, requires = "out")]
     pub(crate) png: bool,
-    /// Do one part of the campaign only, as 2/8
+    /// Run one part of the campaign only, as 2/8
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
     #[command(flatten)]
@@ -93,16 +93,16 @@ pub(crate) struct SimMergeArgs {
 /// `plait sim swarm`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SimSwarmArgs {
-    /// How many seeds
+    /// Number of seeds
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<u64>(1..=100_000_000))]
     pub(crate) seeds: u64,
     /// The first seed
     #[arg(long, value_name = "S", default_value_t = 0, value_parser = whole::<u64>(0..=SEED_MAX))]
     pub(crate) from: u64,
-    /// Let workers serve paths at both ends; each seed draws their turns, stalls and deaths too
+    /// Let simulated threads serve the paths of both ends; each seed also draws their order, stalls and deaths
     #[arg(long)]
     pub(crate) workers: bool,
-    /// Set a value over what is drawn, as endpoints.scheduler=minrtt; repeatable
+    /// Override a value that is drawn, as endpoints.scheduler=minrtt; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Threads [default: one for each core]
@@ -121,10 +121,10 @@ pub(crate) struct SimFigureArgs {
     /// Names, as `plait sim list` shows them, or `all`
     #[arg(value_name = "NAME", required = true)]
     pub(crate) names: Vec<String>,
-    /// So many points of the design, or rounds, instead of the paper's number
+    /// Number of points of the design, or rounds, instead of the paper's
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=POINTS_MAX))]
     pub(crate) points: Option<usize>,
-    /// Set a value over the figure's, as endpoints.scheduler=ecf; repeatable
+    /// Override a value of the figure, as endpoints.scheduler=ecf; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) sets: Vec<String>,
     /// Threads [default: one for each core]
