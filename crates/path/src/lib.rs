@@ -10,6 +10,7 @@ mod cids;
 mod feedback;
 mod frame_state;
 mod hosts;
+mod pairing;
 mod path;
 pub mod policy;
 mod receive;
@@ -29,6 +30,7 @@ pub use addresses::{
 pub use cids::{CidSource, IssuedCid};
 pub use feedback::{Feedback, LostPacket};
 pub use hosts::{AddressScope, Hosts, LearnedAddresses};
+pub use pairing::Pairing;
 pub use path::{
     Departure, Path, PathConfig, PathTimer, ProbeTimeout, TRAIN_PADDING_BYTES, TakeOver, TrainEnd, TrainPlan,
     TrainSource,
@@ -42,4 +44,4 @@ pub use send::{
 pub use spin::SpinBit;
 pub use stats::PathTotals;
 pub use status::PathStatus;
-pub use table::{Pairing, PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};
+pub use table::{PathIds, PathRoom, PathSnapshot, Paths, PeerLimits, TableConfig, TableEvent, frame_room};

@@ -17,6 +17,7 @@ use plait_wire::SentFrame;
 use crate::ack_frequency::AckTerms;
 use crate::addresses::{FourTupleRole, PathAddresses, ValidationTimes};
 use crate::feedback::Feedback;
+use crate::pairing::Pairing;
 use crate::policy::AckCarrier;
 use crate::receive::{AckPolicy, Eliciting, ReceiveFlow};
 use crate::send::mtu::{Mtu, MtuConfig};
@@ -27,7 +28,6 @@ use crate::send::{
 };
 use crate::spin::SpinBit;
 use crate::stats::{PathCounters, PathTotals};
-use crate::table::Pairing;
 
 pub use departure::Departure;
 pub use train::{TRAIN_PADDING_BYTES, TrainEnd, TrainPlan, TrainSource};

@@ -8,8 +8,8 @@ use plait_wire::header::{FixedBit, OutHeader};
 
 use super::Path;
 use crate::addresses::FourTupleRole;
+use crate::pairing::Pairing;
 use crate::send::{Built, FlightOrder, InFlight, PacketBuilder, Padding, Sealer, SendRoom};
-use crate::table::Pairing;
 
 /// Packets with which a path is validated where nothing is lost: a challenge and a response, and one behind each.
 const STARTING_PACKETS: u64 = 4;

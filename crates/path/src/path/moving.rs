@@ -9,8 +9,8 @@ use plait_congestion::CongestionController;
 
 use super::Path;
 use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::pairing::Pairing;
 use crate::send::SendRoom;
-use crate::table::Pairing;
 
 impl Path {
     /// A datagram arrived; it counts towards the credit of its addresses (RFC 9000 8.1). False where they are none of the

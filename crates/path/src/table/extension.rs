@@ -1,20 +1,11 @@
-//! What a connection has beyond one path, and with it how the two flows of an id belong together.
+//! What a connection has beyond one path.
 
 use plait_base::PathId;
 use plait_base::limits::MAX_PATHS;
 use plait_wire::frame::{AckForm, CidForm};
 
 use super::credit::PathCredit;
-
-/// How the send flow and the receive flow of one id belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pairing {
-    /// They are one path: both on the same pair of addresses, opened and ended together (RFC 9000, RFC 10069).
-    Paths,
-    /// They share nothing but the number: each has addresses of its own, and one may be there without the other
-    /// (Multiflow).
-    Uniflows,
-}
+use crate::pairing::Pairing;
 
 /// The extension in effect; chosen once, when the handshake is complete.
 #[derive(Clone, Debug)]

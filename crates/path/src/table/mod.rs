@@ -38,11 +38,11 @@ use crate::path::Path;
 use crate::reports::PathReports;
 use crate::stats::PathTotals;
 
+pub use crate::pairing::Pairing;
 pub use across::PathIds;
 pub use closing::AbandonError;
 pub(crate) use closing::PendingAbandon;
 use credit::PathCredit;
-pub use extension::Pairing;
 use extension::{Negotiated, UniflowLimits};
 pub use frame_room::frame_room;
 pub use inbound::{AbandonNews, AckTarget};
