@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::Peer;
 use crate::measured::say;
+use crate::peer::{Peer, connect};
 
 /// What is transferred on one connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub(crate) async fn run<P: Peer>(peer: &P, transfer: Transfer) -> ! {
         eprintln!("{}", info.to_string().split_whitespace().collect::<Vec<_>>().join(" "));
     }));
     let started_s = clock_s();
-    let connection = crate::load::connect(peer).await;
+    let connection = connect(peer).await;
     let handshake_ms = (clock_s() - started_s) * 1e3;
     peer.open_paths(&connection);
     let mut told = match transfer {

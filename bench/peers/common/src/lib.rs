@@ -7,6 +7,7 @@
 pub mod lab;
 mod load;
 mod measured;
+mod peer;
 
 use std::io::BufReader;
 use std::net::SocketAddr;
@@ -14,9 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use lab::Setting;
-pub use load::{Load, Peer, run};
+pub use load::{Load, run};
 pub use measured::Measured;
 use measured::say;
+pub use peer::Peer;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

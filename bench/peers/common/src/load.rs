@@ -1,19 +1,17 @@
 //! What the clients do, whoever they are.
 
-use std::future::Future;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::Measured;
 use crate::lab::{self, Transfer};
+use crate::peer::{Peer, connect};
 
 /// How often a paced sender writes.
 const TICK: Duration = Duration::from_millis(10);
-/// A handshake that takes longer has failed.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// What a client does with its server.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,29 +55,6 @@ impl Load {
     }
 }
 
-/// A QUIC client.
-pub trait Peer: Clone + Send + Sync + 'static {
-    /// A connection, open as long as somebody has a copy.
-    type Connection: Clone + Send + Sync + 'static;
-    /// A stream to the server and its way back.
-    type Stream: Send + 'static;
-
-    /// A new connection, its handshake done.
-    fn connect(&self) -> impl Future<Output = Self::Connection> + Send;
-
-    /// Begins to open further paths in the background, where the setting names addresses for them.
-    fn open_paths(&self, _connection: &Self::Connection) {}
-
-    /// Opens a stream.
-    fn open(connection: &Self::Connection) -> impl Future<Output = Self::Stream> + Send;
-
-    /// Writes all of `data`.
-    fn write(stream: &mut Self::Stream, data: Bytes) -> impl Future<Output = ()> + Send;
-
-    /// Ends the way to the server, and reads the other to its end: how many bytes came.
-    fn finish(stream: Self::Stream) -> impl Future<Output = u64> + Send;
-}
-
 /// Does what is asked for, says what it took, and waits to be killed.
 pub async fn run<P: Peer>(peer: P, load: Load) -> ! {
     match load {
@@ -90,10 +65,6 @@ pub async fn run<P: Peer>(peer: P, load: Load) -> ! {
         Load::Idle { count } => hold(&peer, count).await,
         Load::Lab(transfer) => lab::run(&peer, transfer).await,
     }
-}
-
-pub(crate) async fn connect<P: Peer>(peer: &P) -> P::Connection {
-    timeout(CONNECT_TIME, peer.connect()).await.expect("a handshake within ten seconds")
 }
 
 async fn connect_to_many<P: Peer>(peer: &P, count: u64) -> Vec<P::Connection> {
