@@ -1,6 +1,8 @@
 //! A path that fell silent a moment ago may be dead, or have lost one packet: what goes elsewhere goes there too.
 
+use plait_base::observe::PathState;
 use plait_base::{Dir, PathId, Space};
+use plait_engine::path::PathStatus as Advice;
 use plait_engine::schedule;
 use plait_engine::{Event, PathEvent};
 use plait_wire::Frame;
@@ -154,4 +156,24 @@ fn a_path_that_failed_for_the_peer_carries_copies_and_nothing_else() {
     assert_eq!(carriers(&rig, from), [0, 1]);
     let first = rig.seen[from..].iter().find(|s| has_data(s)).unwrap();
     assert_eq!(first.path, PathId(1), "the scheduler leaves it alone");
+}
+
+#[test]
+fn a_path_that_nobody_has_proven_yet_does_not_fail() {
+    let mut rig = Rig::established_client(Setup::default());
+    let (from, now) = (rig.seen.len(), rig.now);
+    rig.conn().open_path(now, tuple(SECOND), Advice::Available).unwrap();
+    for _ in 0..250 {
+        rig.pass(ms(10));
+        let ack = rig.peer.ack(Space::Data, 0, AckForm::Path).unwrap();
+        rig.frames(ack);
+    }
+    let challenges = rig.seen[from..].iter().filter(|s| s.has(|f| matches!(f, Frame::PathChallenge(_))));
+    assert!(challenges.count() > 1, "it is asked again");
+    rig.answer_challenges(from, tuple(SECOND), 1);
+    let failed = |e: &Event| matches!(e, Event::Path(PathEvent::Failed { .. }));
+    assert!(!rig.events.iter().any(failed), "{:?}", rig.events);
+    assert!(!rig.seen.iter().any(|s| s.has(|f| matches!(f, Frame::PathStatus(_)))));
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(1)).unwrap().state, PathState::Active);
 }

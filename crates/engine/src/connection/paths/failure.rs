@@ -1,7 +1,7 @@
 //! Paths that fall silent: potentially failed, taken over by others, back again.
 
 use plait_base::{CloseCode, Instant, PathId, Random};
-use plait_path::{ProbeTimeout, TakeOver};
+use plait_path::{Path, ProbeTimeout, TakeOver};
 
 use super::{PathControl, PathNews};
 use crate::config::Switch;
@@ -32,6 +32,10 @@ impl PathControl {
         }
         if others == TakeOver::Possible && count >= self.settings.abandon_after_ptos() {
             let _ = self.abandon(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
+            return;
+        }
+        if !self.table.path(id).is_some_and(Path::is_validated) {
+            // It carries nothing yet, and its validation has an end of its own.
             return;
         }
         self.mark_failed(id, others);
