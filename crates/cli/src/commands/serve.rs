@@ -39,7 +39,7 @@ pub(crate) async fn accept(endpoint: &Endpoint, site: &Arc<FileServer>) {
                     site.serve(connection).await;
                     tracing::info!(%remote, "ended: {}", watched.closed().await);
                 }
-                Err(error) => tracing::info!(%remote, "handshake failed: {error}"),
+                Err(error) => tracing::info!(%remote, "ended in the handshake: {error}"),
             }
         });
     }

@@ -61,7 +61,7 @@ async fn over_quic(endpoint: &Endpoint, server: &Arc<PerfServer>) {
                     tracing::info!(%remote, multipath = connection.is_multipath(), "connected");
                     server.serve(connection).await;
                 }
-                Err(error) => tracing::info!(%remote, "handshake failed: {error}"),
+                Err(error) => tracing::info!(%remote, "ended in the handshake: {error}"),
             }
         });
     }
