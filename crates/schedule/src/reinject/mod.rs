@@ -65,6 +65,11 @@ impl Outstanding {
         Some(by_rtt.max(now + drain(self.ahead_bytes, rate).min(limit)))
     }
 
+    /// When it is late: an eighth more than a round trip after it left (RFC 9002 6.1.2).
+    pub(crate) fn late_at(&self, path: &PathView) -> Option<Instant> {
+        path.rtt.map(|rtt| self.sent_at + rtt + rtt / 8)
+    }
+
     /// When it is overdue: a round trip and four times its variation after it left (RFC 9002 6.2.1, without the time
     /// that a receiver may hold its ack back).
     pub fn overdue_at(&self, path: &PathView) -> Option<Instant> {

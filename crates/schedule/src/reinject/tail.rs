@@ -92,10 +92,15 @@ impl Reinjection for Tail {
         // keeps to a budget. At the end of all data nothing is gained by thrift.
         let ends = occasion == Occasion::Drained;
         let may = ends || self.can_afford(packet.bytes, TAKEOVER_FREE_BYTES);
-        let late = if ends { overdue } else { overdue + GAIN_MIN };
         // Acks of both take the same way back, so that round trips compare as one way trips do. A little goes in favour
         // of what is under way already.
         let margin = if ends { back / 16 } else { GAIN_MIN.max(back / 16) };
+        // What all else waits for need not be overdue: that it is late will do (RFC 9002 6.1.2), where its copy is home before that.
+        let late = match packet.late_at(busy) {
+            _ if ends => overdue,
+            Some(late) if now.max(late + GAIN_MIN) + back + margin < overdue => late + GAIN_MIN,
+            _ => overdue + GAIN_MIN,
+        };
         if may && (now >= late || expected > now + back + margin) {
             return Verdict::Copy;
         }

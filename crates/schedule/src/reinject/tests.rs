@@ -116,6 +116,27 @@ fn while_more_follows_moments_do_not_count() {
 }
 
 #[test]
+fn what_holds_a_window_shut_is_taken_over_once_it_is_late() {
+    // The round trip grew while a queue filled: 200 ms, give or take 100, and 600 by the time that it is overdue.
+    let (idle, mut slow) = (view(0, 70), view(1, 200));
+    slow.rtt_var = ms(100);
+    let packet = packet(0, 1200);
+    assert_eq!(packet.overdue_at(&slow), Some(at(600)));
+    for occasion in [Occasion::Blocked, Occasion::Paused] {
+        let judge = |now| tail().judge(&idle, &slow, &packet, occasion, now);
+        // Until 110 ms it arrives later than its copy would, then a little sooner, and from 225 ms on it is late.
+        assert_eq!(judge(at(109)), Verdict::Copy);
+        assert_eq!(judge(at(110)), Verdict::Later(at(245)));
+        assert_eq!(judge(at(245)), Verdict::Copy);
+        // A copy that comes home after the packet was overdue is worth no haste.
+        let far = view(0, 400);
+        assert_eq!(tail().judge(&far, &slow, &packet, occasion, at(245)), Verdict::Later(at(620)));
+    }
+    let drained = tail().judge(&idle, &slow, &packet, Occasion::Drained, at(245));
+    assert_eq!(drained, Verdict::Later(at(600)), "at the end only what is overdue");
+}
+
+#[test]
 fn an_idle_path_that_is_not_measured_takes_nothing() {
     let (mut idle, slow) = (view(0, 50), view(1, 20));
     idle.rtt = None;
