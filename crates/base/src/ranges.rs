@@ -64,8 +64,13 @@ impl RangeSet {
         if range.is_empty() {
             return true;
         }
+        let holds = |r: &Range<u64>| r.start <= range.start && range.end <= r.end;
+        // Most are asked for at the end.
+        if self.ranges.back().is_none_or(|last| last.start <= range.start) {
+            return self.ranges.back().is_some_and(holds);
+        }
         let i = self.ranges.partition_point(|r| r.end <= range.start);
-        self.ranges.get(i).is_some_and(|r| r.start <= range.start && range.end <= r.end)
+        self.ranges.get(i).is_some_and(holds)
     }
 
     /// Adds one number; false when it was there already.

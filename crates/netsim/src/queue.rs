@@ -76,7 +76,7 @@ struct Upcoming {
 impl Upcoming {
     fn push(&mut self, event: QueuedEvent) {
         // Reversed: what comes later is less.
-        let place = self.near.iter().position(|other| *other > event).unwrap_or(self.near.len());
+        let place = self.near.partition_point(|other| *other <= event);
         if place == 0 && !self.far.is_empty() {
             return self.far.push(event);
         }

@@ -342,6 +342,9 @@ impl PlaitHost {
 
     /// The connection that is meant where there are several: the one that is furthest, the first of equals.
     fn chief(&self) -> Option<&Live> {
+        if self.live.len() <= 1 {
+            return self.live.values().next();
+        }
         self.live.values().rev().max_by_key(|one| one.rank())
     }
 
@@ -352,6 +355,15 @@ impl PlaitHost {
     /// How far the application of the connection is that is furthest, or of one that is gone.
     pub fn progress(&self) -> &Progress {
         self.chief().map_or(&self.last, |one| one.app.progress())
+    }
+
+    /// True once its application has finished or failed, or the connection has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        let (progress, failure) = match self.chief() {
+            Some(one) => (one.app.progress(), one.failure.as_ref()),
+            None => (&self.last, self.last.failure.as_ref()),
+        };
+        progress.finished.is_some() || progress.failure.is_some() || failure.is_some()
     }
 
     /// Why that connection ended, if it did.

@@ -206,10 +206,7 @@ impl<'a> Running<'a> {
             if is_set(stop) {
                 return true;
             }
-            let host = world.host::<PlaitHost>(client);
-            host.is_none_or(|h| {
-                h.progress().finished.is_some() || h.progress().failure.is_some() || h.failure().is_some()
-            })
+            world.host::<PlaitHost>(client).is_none_or(PlaitHost::is_over)
         };
         let end = loop {
             let now = self.world.now();
