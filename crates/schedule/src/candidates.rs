@@ -45,12 +45,36 @@ pub fn candidates(paths: &[PathView]) -> impl Iterator<Item = &PathView> {
 
 /// The eligible path with the smallest smoothed RTT, with room or not; ties go to the lower id.
 pub fn fastest(paths: &[PathView]) -> Option<&PathView> {
-    eligible(paths).min_by_key(|p| (p.rtt_or_max(), p.id))
+    // One walk finds the best tier and the best of it.
+    first_by(paths, |p| Some((Tier::of(p.state)?, p.rtt_or_max(), p.id)).filter(|_| p.is_usable()))
 }
 
 /// The candidate with the smallest smoothed RTT; ties go to the lower id.
 pub fn fastest_with_room(paths: &[PathView]) -> Option<&PathView> {
-    candidates(paths).min_by_key(|p| (p.rtt_or_max(), p.id))
+    fastest(paths).and_then(|fast| fastest_beside(fast, paths))
+}
+
+/// The candidate with the smallest smoothed RTT, where `fast` is the fastest path of all.
+pub(crate) fn fastest_beside<'a>(fast: &'a PathView, paths: &'a [PathView]) -> Option<&'a PathView> {
+    if fast.has_room() {
+        return Some(fast);
+    }
+    let tier = Tier::of(fast.state);
+    first_by(paths, |p| (p.has_room() && Tier::of(p.state) == tier).then(|| (p.rtt_or_max(), p.id)))
+}
+
+/// The path of the smallest key, of those that have one.
+#[inline]
+fn first_by<K: Ord>(paths: &[PathView], key_of: impl Fn(&PathView) -> Option<K>) -> Option<&PathView> {
+    let mut first: Option<(K, &PathView)> = None;
+    for path in paths {
+        if let Some(key) = key_of(path)
+            && first.as_ref().is_none_or(|(least, _)| key < *least)
+        {
+            first = Some((key, path));
+        }
+    }
+    first.map(|(_, path)| path)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use plait_base::PathId;
 
-use crate::candidates::{fastest, fastest_with_room};
+use crate::candidates::{fastest, fastest_beside};
 use crate::decision::Decision;
 use crate::view::{Demand, DemandKind, PathView};
 
@@ -21,7 +21,7 @@ pub(crate) fn is_fastest(path: PathId, paths: &[PathView]) -> bool {
 
 /// The choice that `paths` leave, or the decision where they leave none.
 pub(crate) fn choice<'a>(paths: &'a [PathView], demand: &Demand) -> Result<Choice<'a>, Decision> {
-    let (Some(fast), Some(slow)) = (fastest(paths), fastest_with_room(paths)) else {
+    let Some((fast, slow)) = fastest(paths).and_then(|fast| Some((fast, fastest_beside(fast, paths)?))) else {
         return Err(Decision::send_or_wait(None, paths));
     };
     // Nothing waits for a path without a sample, and control frames wait for none.
