@@ -32,6 +32,10 @@ impl ByteRanges {
 
     /// The range that holds `x` or, when none does, the first one above it.
     pub(crate) fn at_or_after(&self, x: u64) -> Option<Range<u64>> {
+        // Mostly the lowest: what is before it is dealt with.
+        if let Some(first) = self.first().filter(|first| first.end > x) {
+            return Some(first);
+        }
         let below = self.ends.range(..=x).next_back().filter(|&(_, &e)| e > x);
         below.or_else(|| self.ends.range(x..).next()).map(|(&s, &e)| s..e)
     }
@@ -40,6 +44,9 @@ impl ByteRanges {
     pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
+        }
+        if let Some(added) = self.insert_last(&range) {
+            return added;
         }
         let (mut start, mut end, mut held) = (range.start, range.end, 0);
         if let Some((&s, e)) = self.ends.range_mut(..=start).next_back() {
@@ -59,6 +66,24 @@ impl ByteRanges {
         let added = end - start - held;
         self.bytes += added;
         added
+    }
+
+    /// The same for what begins in the last range or behind it, as most does; none where it begins before.
+    fn insert_last(&mut self, range: &Range<u64>) -> Option<u64> {
+        let added = match self.ends.last_entry() {
+            Some(last) if range.start < *last.key() => return None,
+            Some(mut last) if range.start <= *last.get() => {
+                let added = range.end.saturating_sub(*last.get());
+                *last.get_mut() += added;
+                added
+            }
+            _ => {
+                self.ends.insert(range.start, range.end);
+                range.end - range.start
+            }
+        };
+        self.bytes += added;
+        Some(added)
     }
 
     /// Removes `range`; the number of bytes that were there.

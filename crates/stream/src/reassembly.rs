@@ -163,7 +163,9 @@ impl Reassembly {
             return;
         }
         let end = offset + data.len() as u64;
-        let last_below = self.later.range(..end).next_back().map(|(start, piece)| start + piece.bytes.len() as u64);
+        let last = self.later.last_key_value().filter(|(start, _)| **start < end);
+        let last_below = last.or_else(|| self.later.range(..end).next_back());
+        let last_below = last_below.map(|(start, piece)| start + piece.bytes.len() as u64);
         if last_below.is_none_or(|known| known <= offset) {
             // Nearly always: nothing of it is known.
             return self.keep(offset, data);
