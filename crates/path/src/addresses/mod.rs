@@ -106,6 +106,12 @@ impl PathAddresses {
         }
     }
 
+    /// True where there is another 4-tuple than the current one.
+    #[inline]
+    pub(crate) fn has_others(&self) -> bool {
+        self.candidate.is_some() || self.previous.is_some()
+    }
+
     /// All 4-tuples, the current one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &FourTupleState> {
         FourTupleRole::ALL.into_iter().filter_map(|role| self.get(role))

@@ -94,7 +94,8 @@ fn can_carry(carrier: &&AckCarrier) -> bool {
 
 /// The best carrier: by state, then RTT, then id.
 fn best(carriers: &[AckCarrier]) -> Option<&AckCarrier> {
-    carriers.iter().filter(can_carry).min_by_key(|c| (rank(c.state), c.rtt.unwrap_or(Duration::MAX), c.id))
+    let key = |c: &AckCarrier| (rank(c.state), c.rtt.unwrap_or(Duration::MAX), c.id);
+    carriers.iter().filter(can_carry).reduce(|best, c| if key(c) < key(best) { c } else { best })
 }
 
 /// Acks travel on the path that they acknowledge; RTT samples stay clean.

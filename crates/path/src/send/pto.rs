@@ -194,7 +194,10 @@ impl SendFlow {
     /// When [`on_timeout`](Self::on_timeout) is to be called.
     #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let loss = self.spaces.iter().flatten().fold(None, |at, s| earliest(at, s.loss_at));
+        let loss = match &self.spaces {
+            [None, None, data] => data.as_ref().and_then(|data| data.loss_at),
+            spaces => spaces.iter().flatten().fold(None, |at, s| earliest(at, s.loss_at)),
+        };
         // RFC 9002 6.2.1: no probe time-out while the time threshold timer is set
         loss.or_else(|| self.probe_deadline().map(|(at, _)| at))
     }
@@ -209,21 +212,23 @@ impl SendFlow {
         if self.timer.gate == ProbeGate::Amplification {
             return None;
         }
-        let mut first: Option<(Instant, Space)> = None;
-        for (space, state) in Space::ALL.iter().zip(&self.spaces) {
-            let space = *space;
-            let Some(state) = state.as_deref().filter(|s| s.sent.eliciting > 0) else { continue };
-            // RFC 9002 6.2.1: not for application data before the handshake is confirmed
-            if space == Space::Data && self.timer.handshake != HandshakeState::Confirmed {
-                continue;
-            }
-            let Some(sent_at) = state.sent.eliciting_sent_at else { continue };
-            let at = sent_at.max(self.timer.fired_at.unwrap_or(sent_at)) + self.backed_off(self.pto(space));
-            if first.is_none_or(|(earliest, _)| at < earliest) {
-                first = Some((at, space));
-            }
-        }
+        // RFC 9002 6.2.1: not for application data before the handshake is confirmed
+        let data = (self.timer.handshake == HandshakeState::Confirmed).then(|| self.probe_due(Space::Data)).flatten();
+        let first = match &self.spaces {
+            // As after the handshake, and on each path but the first.
+            [None, None, _] => data,
+            _ => [self.probe_due(Space::Initial), self.probe_due(Space::Handshake), data].into_iter().flatten().min(),
+        };
         first.or_else(|| self.anti_deadlock())
+    }
+
+    /// When the probe of a space is due, while ack-eliciting packets are outstanding there.
+    #[inline]
+    fn probe_due(&self, space: Space) -> Option<(Instant, Space)> {
+        let sent = &self.space(space).filter(|state| state.sent.eliciting > 0)?.sent;
+        let sent_at = sent.eliciting_sent_at?;
+        let from = self.timer.fired_at.map_or(sent_at, |fired_at| sent_at.max(fired_at));
+        Some((from + self.backed_off(self.pto(space)), space))
     }
 
     /// RFC 9002 6.2.2.1: a client probes even with nothing in flight, until its address is validated.

@@ -13,6 +13,9 @@ use plait_wire::SentFrame;
 use super::PacketInfo;
 use super::rate::RateMark;
 
+/// So many runs of numbers are looked through one after another.
+const FEW_RUNS: usize = 8;
+
 /// What is known of one packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketState {
@@ -173,6 +176,8 @@ impl SentPackets {
     pub(crate) fn take_unresolved(&mut self, lo: u64, hi: u64) -> Option<Range<u64>> {
         let i = match self.unresolved.front() {
             Some(first) if lo < first.end => 0,
+            // Mostly these are what is under way and a few that were lost.
+            _ if self.unresolved.len() <= FEW_RUNS => self.unresolved.iter().position(|r| lo < r.end)?,
             _ => self.unresolved.partition_point(|r| r.end <= lo),
         };
         let found = self.unresolved.get(i)?.clone();

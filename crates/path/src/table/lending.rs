@@ -35,7 +35,7 @@ impl Slot {
     }
 
     /// The path as its holder saw it last; its state is that of the table.
-    pub(super) fn lent_snapshot(&self) -> Option<PathSnapshot> {
+    pub fn lent_snapshot(&self) -> Option<PathSnapshot> {
         let lent = self.lent()?;
         Some(PathSnapshot { state: self.state(), peer_advice: self.status.remote(), ..lent.snapshot })
     }

@@ -310,8 +310,10 @@ impl Paths {
             return;
         }
         if let Some(max) = self.extension.issued_max() {
-            let here = self.slots.iter().map(|slot| slot.id).filter(|id| *id <= max);
-            if !not_retired(&self.retired, max).eq(here) {
+            let here = || self.slots.iter().map(|slot| slot.id).filter(|id| *id <= max);
+            // Sorted as they are, nothing is missing where each has its place.
+            let is_full = self.slots.get(max.0 as usize).is_some_and(|slot| slot.id == max);
+            if !is_full && !not_retired(&self.retired, max).eq(here()) {
                 let ids: SmallVec<[PathId; MAX_PATHS]> = not_retired(&self.retired, max).collect();
                 for id in ids {
                     self.ensure_slot(id);

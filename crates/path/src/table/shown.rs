@@ -10,13 +10,18 @@ use crate::path::Path;
 use crate::status::PathStatus;
 
 impl Slot {
-    /// What `see` makes of the path now, or of what its holder saw last; none for an id that was not opened. `side` is our end.
+    /// The path now, or as its holder saw it last; none for an id that was not opened. `side` is our end.
+    pub fn show(&self, now: Instant, side: Side) -> Option<PathSnapshot> {
+        self.own_snapshot(now, side).or_else(|| self.lent_snapshot())
+    }
+
+    /// The path now, if it is here.
     ///
     /// It is in line with whoever looks, since nearly all of them look at few of the figures, and at every packet.
     #[inline(always)]
-    pub fn show<T>(&self, now: Instant, side: Side, see: impl Fn(PathSnapshot) -> T) -> Option<T> {
-        let Some(path) = self.path.as_deref() else { return self.lent_snapshot().map(see) };
-        Some(see(path.snapshot(self.state(), self.status.remote(), self.room(path, now, side))))
+    pub fn own_snapshot(&self, now: Instant, side: Side) -> Option<PathSnapshot> {
+        let path = self.path.as_deref()?;
+        Some(path.snapshot(self.state(), self.status.remote(), self.room(path, now, side)))
     }
 
     /// True on path 0 during the handshake, which carries data before the peer's address is validated.

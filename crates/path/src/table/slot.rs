@@ -164,8 +164,12 @@ impl Slot {
 
     /// Other addresses than the path's own on which a challenge or a response waits, have credit for `least_bytes`, and are
     /// not held.
+    #[inline]
     pub fn other_addresses_due(&self, least_bytes: u64, is_held: impl Fn(&FourTuple) -> bool) -> Option<FourTupleRole> {
-        let addresses = &self.path.as_deref().filter(|_| self.is_open())?.addresses;
+        let addresses = &self.path.as_deref()?.addresses;
+        if !addresses.has_others() || !self.is_open() {
+            return None;
+        }
         let is_due = |state: &FourTupleState| {
             state.wants_send() && state.amplification_room() >= least_bytes && !is_held(&state.tuple())
         };

@@ -56,7 +56,7 @@ impl Connection {
     /// What a path did and how it fares; none for paths that are gone or never were.
     pub fn path_statistics(&self, now: Instant, id: PathId) -> Option<PathStatistics> {
         let side = self.side();
-        let path = self.paths.table.slot(id)?.show(now, side, |path| path)?;
+        let path = self.paths.table.slot(id)?.show(now, side)?;
         // Where nothing waits, no data is the answer, unless something else stands in the way already.
         let demand = self.demand(now).unwrap_or(Demand {
             now,

@@ -6,7 +6,7 @@ use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use plait_path::policy::ack_route::AckPaths;
 use plait_path::table::{Pairing, Slot, SlotPlace};
-use plait_path::{AckCarrier, AckNeed, AckRoute, Path, Paths};
+use plait_path::{AckCarrier, AckNeed, AckRoute, Paths};
 use plait_wire::FrameWriter;
 
 use crate::connection::send::purpose::{Choice, EmptyChoices, Purpose};
@@ -44,8 +44,12 @@ pub(crate) struct Acks {
     home_at: Vec<(PathId, Instant)>,
     /// The answer for which a packet of acks alone was chosen: the policy may be one that takes turns, and is asked once.
     chosen: Option<Chosen>,
+    /// Paths that can carry acks, as of the last look; empty before one.
     carriers: Vec<AckCarrier>,
-    silent_carriers: Vec<AckCarrier>,
+    /// When each of them was heard last, and its probe time-out.
+    heard: Vec<(Option<Instant>, Duration)>,
+    /// Those that are not silent, where some are.
+    lively: Vec<AckCarrier>,
 }
 
 impl Acks {
@@ -57,7 +61,8 @@ impl Acks {
             home_at: Vec::new(),
             chosen: None,
             carriers: Vec::new(),
-            silent_carriers: Vec::new(),
+            heard: Vec::new(),
+            lively: Vec::new(),
         }
     }
 
@@ -66,7 +71,8 @@ impl Acks {
         self.home_at.shrink_to_fit();
         // Refilled whenever they are looked at.
         self.carriers = Vec::new();
-        self.silent_carriers = Vec::new();
+        self.heard = Vec::new();
+        self.lively = Vec::new();
     }
 
     pub(crate) fn on_path_closing(&mut self, id: PathId) {
@@ -95,43 +101,61 @@ impl Acks {
         of.is_suspect(now) && of.sendable().is_some() || may_take_home(of) && self.wants_home(now, of.id)
     }
 
-    /// The paths that carry the acks of `of`, as the policy chooses among those that can.
-    fn paths_for(&mut self, now: Instant, paths: &Paths, full: &FullSockets, of: &Slot) -> AckPaths {
+    /// The paths that can carry acks are looked for anew: other packets left, or it is another moment.
+    fn forget_look(&mut self) {
         self.carriers.clear();
-        let heard = |path: &Path| path.receive.heard_at();
-        let pairing = paths.pairing();
-        let of_heard = of.path.as_deref().and_then(heard).filter(|_| pairing == Pairing::Paths);
+        self.heard.clear();
+    }
+
+    /// Finds the paths that can carry acks.
+    fn look(&mut self, paths: &Paths, full: &FullSockets) {
         for slot in paths.open_slots() {
             let Some(path) = slot.sendable().filter(|path| !path.takes_only_probes()) else { continue };
-            // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
-            // not swallow the acks of `of` as well. Also where every path counts as failed: the one that still brings
-            // packets is the better guess.
-            let silence = of_heard.map_or(Duration::ZERO, |at| heard(path).map_or(Duration::MAX, |own| at.since(own)));
-            let silent = slot.id != of.id && silence > path.pto();
             // A short packet with an ack must fit into the credit of an address that is not proven.
             if path.may_send(ACK_PACKET_BYTES) && !full.hold(&path.tuple()) {
-                let carrier = path.ack_carrier(slot.state());
-                if silent { &mut self.silent_carriers } else { &mut self.carriers }.push(carrier);
+                self.carriers.push(path.ack_carrier(slot.state()));
+                self.heard.push((path.receive.heard_at(), path.pto()));
             }
         }
+    }
+
+    /// The paths that carry the acks of `of`, as the policy chooses among those that can.
+    fn paths_for(&mut self, now: Instant, paths: &Paths, full: &FullSockets, of: &Slot) -> AckPaths {
         if self.carriers.is_empty() {
-            // No other path can: a silent one is better than none.
-            self.carriers.append(&mut self.silent_carriers);
+            self.look(paths, full);
         }
-        self.silent_carriers.clear();
+        let Self { route, carriers, heard, lively, .. } = self;
+        let pairing = paths.pairing();
+        let of_heard =
+            of.path.as_deref().and_then(|path| path.receive.heard_at()).filter(|_| pairing == Pairing::Paths);
+        // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
+        // not swallow the acks of `of` as well. Also where every path counts as failed: the one that still brings
+        // packets is the better guess.
+        let is_silent = |one: &(&AckCarrier, &(Option<Instant>, Duration))| {
+            let (carrier, (heard_at, pto)) = *one;
+            let silence = |at: Instant| heard_at.map_or(Duration::MAX, |own| at.since(own));
+            carrier.id != of.id && of_heard.is_some_and(|at| silence(at) > *pto)
+        };
+        let known = || carriers.iter().zip(&*heard);
+        lively.clear();
+        if known().any(|one| is_silent(&one)) {
+            lively.extend(known().filter(|one| !is_silent(one)).map(|(carrier, _)| *carrier));
+        }
+        // Where all are silent: no other path can, and a silent one is better than none.
+        let carriers = if lively.is_empty() { &*carriers } else { &*lively };
         let is_failed = |carrier: &AckCarrier| carrier.state == PathState::Failed;
-        if pairing == Pairing::Uniflows && self.carriers.len() > 1 && self.carriers.iter().all(is_failed) {
+        if pairing == Pairing::Uniflows && carriers.len() > 1 && carriers.iter().all(is_failed) {
             // Each end may send on a flow that leads there and ack on one that does not: the first ack that arrives on
             // any of them ends that, and nothing else would.
-            return self.carriers.iter().map(|carrier| carrier.id).collect();
+            return carriers.iter().map(|carrier| carrier.id).collect();
         }
         let own = match pairing {
             Pairing::Paths => of.id,
             Pairing::Uniflows => paths.way_back(of).unwrap_or(PathId::MAX),
         };
-        let mut chosen = self.route.choose(now, own, &self.carriers);
+        let mut chosen = route.choose(now, own, carriers);
         // An application's policy may name any id: what cannot carry an ack now counts as not chosen.
-        chosen.retain(|id| self.carriers.iter().any(|carrier| carrier.id == *id));
+        chosen.retain(|id| carriers.iter().any(|carrier| carrier.id == *id));
         chosen
     }
 
@@ -145,6 +169,7 @@ impl Acks {
     ) -> Option<Choice> {
         let purpose = Purpose::Acks;
         self.chosen = None;
+        self.forget_look();
         while let Some(&AckCopy { carrier: path, .. }) = self.copies.first() {
             if !empty.holds(path, purpose) && full.admit(paths, path) {
                 return Some(Choice { path, purpose });
@@ -185,6 +210,7 @@ impl Acks {
         });
         let mut chosen = self.chosen.take().filter(|chosen| chosen.carriers.first() == Some(&carrier.id()));
         let mut at = 0;
+        self.forget_look();
         while let Some(of) = paths.next_slot(at, |slot| ack_need(slot, now) != AckNeed::None) {
             at = of.index() + 1;
             let Some(slot) = paths.slot_at(of) else { continue };

@@ -2,7 +2,7 @@
 
 use plait_base::observe::PathState;
 use plait_base::{Instant, Side};
-use plait_path::table::{Slot, SlotPlace};
+use plait_path::table::{PathSnapshot, Slot, SlotPlace};
 use plait_path::{PathRoom, PathStatus, Paths, SendRoom};
 use plait_schedule::{PathView, PeerAdvice, Room};
 
@@ -103,7 +103,27 @@ pub(crate) fn views<'a>(
 }
 
 fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets) -> Option<PathView> {
-    slot.show(now, side, |path| {
+    let onlooker = Onlooker { paths, slot, now, side, full };
+    match slot.own_snapshot(now, side) {
+        Some(path) => Some(onlooker.view(&path)),
+        None => slot.lent_snapshot().map(|path| onlooker.view(&path)),
+    }
+}
+
+/// Who looks at a path, and what its view depends on beside it.
+struct Onlooker<'a> {
+    paths: &'a Paths,
+    slot: &'a Slot,
+    now: Instant,
+    side: Side,
+    full: &'a FullSockets,
+}
+
+impl Onlooker<'_> {
+    /// In line, so that no more of the snapshot is made than is looked at.
+    #[inline(always)]
+    fn view(&self, path: &PathSnapshot) -> PathView {
+        let &Self { paths, slot, now, side, full } = self;
         let held = || full.room(now, &path.tuple, || path.pto);
         let room = match path.room {
             PathRoom::NoCid => Room::NoCid,
@@ -141,5 +161,5 @@ fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets
             delivery_rate_bps: path.send.delivery_rate_bps,
             loss_per_mille: path.send.loss_per_mille,
         }
-    })
+    }
 }
