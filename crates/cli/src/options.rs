@@ -199,7 +199,7 @@ pub(crate) enum Suites {
 /// Who begins key updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum KeyUpdates {
-    /// Either side, when the keys are worn.
+    /// Either side, when a limit of the AEAD comes near.
     #[default]
     WhenWorn,
     /// We, once a little has arrived.

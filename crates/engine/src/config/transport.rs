@@ -131,7 +131,7 @@ pub(crate) struct TimingTuning {
     pub(crate) key_update_interval: Option<Duration>,
 }
 
-/// Habits on the wire.
+/// Optional behaviour on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WireTuning {
     /// Mark packets ECT(0) and react to CE, each path validated for itself (RFC 9000 13.4).
