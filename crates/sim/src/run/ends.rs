@@ -1,6 +1,6 @@
 //! What both ends of a simulated connection are set to, with their observers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::Instant;
@@ -28,22 +28,17 @@ impl Observer for Both {
     }
 }
 
-/// Gives the connection of one end its observers.
+/// Gives the connections of one end their observers.
+#[derive(Debug)]
 struct Observing {
     ledger: SharedLedger,
-    more: Mutex<Option<Box<dyn Observer>>>,
-}
-
-impl std::fmt::Debug for Observing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observing").finish_non_exhaustive()
-    }
+    more: Option<Arc<dyn ObserverFactory>>,
 }
 
 impl ObserverFactory for Observing {
     fn observer(&self) -> Box<dyn Observer> {
-        match self.more.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(more) => Box::new(Both(self.ledger.observer(), more)),
+        match &self.more {
+            Some(more) => Box::new(Both(self.ledger.observer(), more.observer())),
             None => Box::new(self.ledger.observer()),
         }
     }
@@ -61,7 +56,7 @@ pub(super) fn transport(
     endpoints: &Endpoints,
     paths: usize,
     ledger: &SharedLedger,
-    more: Option<Box<dyn Observer>>,
+    more: Option<Arc<dyn ObserverFactory>>,
 ) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     let several = endpoints.extension != Extension::None && paths > 1;
@@ -92,6 +87,6 @@ pub(super) fn transport(
     if let Some(factory) = policy::by_name(endpoints.path_policy) {
         config.path_policy(factory);
     }
-    config.observer_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more: Mutex::new(more) })));
+    config.observer_factory(Some(Arc::new(Observing { ledger: ledger.clone(), more })));
     Arc::new(config)
 }

@@ -9,10 +9,11 @@ pub mod series;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use plait_base::observe::Observer;
+use plait_base::observe::ObserverFactory;
 use plait_base::{FourTuple, Instant, Random};
 use plait_netsim::{Depth, Duplex, HostId, LinkId, Network, RunEnd, World};
 
@@ -43,8 +44,9 @@ const SERIES_INTERVAL: Duration = Duration::from_millis(20);
 pub struct Watch<'a> {
     /// Whether to keep time series.
     pub series: bool,
-    /// Further observers: client's and server's.
-    pub observers: Option<(Box<dyn Observer>, Box<dyn Observer>)>,
+    /// Who makes further observers of the client's connections and of the server's: several race where a handshake may take each
+    /// path.
+    pub observers: Option<(Arc<dyn ObserverFactory>, Arc<dyn ObserverFactory>)>,
     /// Captures of links.
     pub captures: Option<&'a mut Captures>,
     /// Set from outside to end the run early.
