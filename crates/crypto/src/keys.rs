@@ -105,6 +105,18 @@ impl OpenKey {
         path: PathId,
         pn: u64,
     ) -> Result<Range<usize>, OpenError> {
+        let bytes = self.open_payload(packet, header_len, path, pn)?;
+        Ok(header_len..header_len + bytes)
+    }
+
+    /// The same; how many bytes the payload has.
+    pub(crate) fn open_payload(
+        &self,
+        packet: &mut [u8],
+        header_len: usize,
+        path: PathId,
+        pn: u64,
+    ) -> Result<usize, OpenError> {
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(OpenError::TooShort)?;
         let Some(plain_len) = rest.len().checked_sub(TAG_BYTES) else { return Err(OpenError::TooShort) };
         let plain_len = match &self.0 {
@@ -121,7 +133,7 @@ impl OpenKey {
             }
         };
         check_reserved_bits(header)?;
-        Ok(header_len..header_len + plain_len)
+        Ok(plain_len)
     }
 }
 

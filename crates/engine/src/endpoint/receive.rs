@@ -81,7 +81,10 @@ pub(super) fn receive_known(
     let segment_bytes = segment_bytes.clamp(1, train.len().max(1));
     let cid = train.get(..segment_bytes).and_then(|first| short_cid(first, cid_len))?;
     let to = find(&cid)?;
-    let is_same = |segment: &&[u8]| short_cid(segment, cid_len) == Some(cid);
+    let is_same = |segment: &&[u8]| match segment.split_first() {
+        Some((first, rest)) => first & LONG_FORM == 0 && rest.starts_with(&cid),
+        None => false,
+    };
     let run_bytes = train.chunks(segment_bytes).take_while(is_same).map(<[u8]>::len).sum();
     Some(arrival.deliver_train(to, train.split_to(run_bytes), segment_bytes))
 }

@@ -60,6 +60,7 @@ impl Opener for OneRttOpener<'_> {
         self.keys.unmask(packet, pn_at)
     }
 
+    #[inline]
     fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
         let Self { keys, path, mark, now, guard } = self;
         Ok(keys.open(packet, header_len, *path, number, mark, *now, *guard)?.payload)
@@ -83,6 +84,7 @@ impl<'a> PathOpener<'a> {
     }
 
     /// Opens a packet in place.
+    #[inline]
     pub(crate) fn open(&mut self, packet: &mut [u8], span: PacketSpan) -> Result<OpenedPacket, OpenError> {
         let opened = OpenedPacket::open(packet, span, self.expected, &mut self.keys)?;
         self.expected = self.expected.max(opened.number + 1);

@@ -58,6 +58,7 @@ impl Opener for &OpenKeys {
 impl OpenedPacket {
     /// Opens a packet in place: its header is unmasked, its number made whole beside the `expected` one, its payload
     /// decrypted (RFC 9001 5.4.1, RFC 9000 17.1).
+    #[inline]
     pub(crate) fn open(
         packet: &mut [u8],
         span: PacketSpan,
