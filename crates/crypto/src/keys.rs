@@ -69,12 +69,11 @@ impl SealKey {
         match &self.0 {
             // RFC 10069 2.4: path id and packet number; path 0 equals RFC 9001 5.3.
             Cipher::Tls(key) => {
-                let made =
-                    key.encrypt_in_place_for_path(path.0, pn, header, payload).map_err(|_| SealError::Refused)?;
-                if made.as_ref().len() != TAG_BYTES {
-                    return Err(SealError::Refused);
+                // Looked at where it was made: moved out of its result, it would be read before its halves are written.
+                match &key.encrypt_in_place_for_path(path.0, pn, header, payload) {
+                    Ok(made) if made.as_ref().len() == TAG_BYTES => tag.copy_from_slice(made.as_ref()),
+                    Ok(_) | Err(_) => return Err(SealError::Refused),
                 }
-                tag.copy_from_slice(made.as_ref());
             }
             Cipher::Null(key) => *tag = key.tag(path, pn, header, payload),
         }
