@@ -373,10 +373,6 @@ mod tests {
                      stream_bytes_received packets_sent packets_lost acks_sent acks_received";
         let known: std::collections::BTreeSet<_> = known.split_whitespace().collect();
         assert_eq!(keys(&json["paths"][0]).into_iter().collect::<std::collections::BTreeSet<_>>(), known);
-        let page = include_str!("../../../../docs/json.md");
-        for key in keys(&json).into_iter().chain(keys(&json["paths"][0])) {
-            assert!(page.contains(&format!("`{key}`")), "docs/json.md does not describe {key}");
-        }
         let policies = &json["policies"];
         assert_eq!((&policies["ours"]["ack_path"], &policies["theirs"]), (&"a".into(), &serde_json::Value::Null));
         assert_eq!(serde_json::to_string(&summary).unwrap().lines().count(), 1);

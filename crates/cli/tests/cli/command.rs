@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{stderr, summary};
+use crate::support::{assert_described, stderr, summary};
 
 fn plait(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_plait"));
@@ -129,6 +129,7 @@ fn two_paths_carry_one_file() {
         "{locals:?}"
     );
     assert_eq!(fs::metadata(&file).unwrap().len(), 8_000_000);
+    assert_described(&summary);
     // The digest in the summary is that of the file.
     let again = run(&["get", &url, "--ca", &ca, "--single", "--json"]);
     assert_eq!(self::summary(&again)["sha256"], summary["sha256"]);
@@ -478,5 +479,6 @@ fn the_demo_in_small() {
     let names: Vec<_> = summary["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["A", "B", "A+B", "A+B, A dies"]);
     assert!(summary["aggregation_benefit"].is_number());
+    assert_described(&summary);
     assert!(output.stderr.is_empty());
 }

@@ -9,7 +9,7 @@ use plait::{ClientConfig, ClientTlsConfig, Connection, Endpoint, Identity, Serve
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{stderr, summary};
+use crate::support::{assert_described, stderr, summary};
 
 /// A running `plait perf server`.
 struct Server {
@@ -47,6 +47,7 @@ impl Server {
         assert_eq!(output.status.code(), Some(0), "{flags:?}: {}", stderr(&output));
         let told = summary(&output);
         assert_eq!((&told["command"], &told["ok"]), (&"perf".into(), &true.into()), "{flags:?}: {told}");
+        assert_described(&told);
         told
     }
 }
