@@ -218,16 +218,10 @@ impl Acks {
                 Some(chosen) => chosen.carriers,
                 None => self.paths_for(now, paths, full, slot),
             };
-            // What answers on a path that is validated takes its acks along, beside the faster way. Often both arrive at once, and
-            // the peer's first RTT sample is then of the path alone.
-            let goes_along = of.id() == carrier.id() && slot.state() == PathState::Validating;
-            let Some(path) = paths.path_at_mut(of) else { continue };
             if !carriers.contains(&carrier.id()) {
-                if goes_along && path.receive.fill_ack(now, w, form, exponent).is_some() {
-                    path.receive.on_ack_copied();
-                }
                 continue;
             }
+            let Some(path) = paths.path_at_mut(of) else { continue };
             if path.receive.fill_ack(now, w, form, exponent).is_none() {
                 continue;
             }
