@@ -52,10 +52,8 @@ impl Connection {
             _ => {}
         }
         let room = path.frame_room();
-        let slot = self.paths.table.slot_at(place);
-        let is_doubtful =
-            path.is_opening() || path.is_failed() || slot.is_some_and(|slot| self.paths.table.is_avoided(slot));
-        if purpose == Purpose::Copies && is_doubtful {
+        let is_avoided = || self.paths.table.slot_at(place).is_some_and(|slot| self.paths.table.is_avoided(slot));
+        if purpose == Purpose::Copies && (path.is_opening() || path.is_failed() || is_avoided()) {
             // Nothing that is not on its way elsewhere too: nobody may answer here.
             self.scheduling.copies.fill(id, &mut self.streams, w);
             return pad;
