@@ -9,13 +9,31 @@ use crate::net::ReceiveBatch;
 use crate::sockets::{SharedSocket, ecn_from_socket};
 use crate::workers::Directory;
 
+/// For which connections a batch was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recipients {
+    /// At most one.
+    One(Option<ConnectionHandle>),
+    Several,
+}
+
+impl Recipients {
+    fn add(&mut self, handle: ConnectionHandle) {
+        *self = match *self {
+            Self::One(before) if before.is_none_or(|before| before == handle) => Self::One(Some(handle)),
+            _ => Self::Several,
+        };
+    }
+}
+
 /// Brings what `socket` received to its connections, or to those who serve their paths. `first_choice` keeps what it wants.
 pub(crate) fn deliver(
     shared: &EndpointShared,
     socket: &SharedSocket,
     batch: &mut ReceiveBatch,
     mut first_choice: impl FnMut(ConnectionHandle, Input) -> Option<Input>,
-) {
+) -> Recipients {
+    let mut recipients = Recipients::One(None);
     let now = shared.clock().now();
     let thread = socket.worker();
     // Taken first, and the endpoint's only for what is not known there.
@@ -31,6 +49,7 @@ pub(crate) fn deliver(
                 directory.as_ref().and_then(|known| known.receive_front(now, (tuple, ecn), bytes, segment_bytes));
             if let Some((handle, input, connection)) = known {
                 if let Some(input) = first_choice(handle, input) {
+                    recipients.add(handle);
                     hand_on(shared, thread, connection, input);
                 }
                 continue;
@@ -42,6 +61,7 @@ pub(crate) fn deliver(
                 Received::Connection(handle, input) => {
                     let Some(input) = first_choice(handle, input) else { continue };
                     if let Some(connection) = state.connection(handle) {
+                        recipients.add(handle);
                         hand_on(shared, thread, connection, input);
                     }
                 }
@@ -58,6 +78,7 @@ pub(crate) fn deliver(
     if arrived {
         shared.arrivals.notify_waiters();
     }
+    recipients
 }
 
 /// Brings a datagram that came by the socket of `thread` to its connection, or to whoever serves its path.

@@ -1,17 +1,19 @@
 //! The task of an endpoint: receives from all sockets and finds the connection of each datagram.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::delivery::deliver;
+use super::delivery::{Recipients, deliver};
 use super::state::EndpointShared;
 use crate::net::ReceiveBatch;
 use crate::sockets::{SharedSocket, SocketList};
 
 /// Receive calls to one socket before others get a turn.
 const MAX_BATCHES: usize = 8;
+/// Visits of the task, each with something received, after which small answers wait no longer for those of others.
+const MAX_WAITING_VISITS: u32 = 4;
 
 /// Drives an endpoint until nobody needs it.
 pub(crate) struct Driver {
@@ -24,6 +26,17 @@ pub(crate) struct Driver {
 struct ReceiveSocket {
     socket: Arc<SharedSocket>,
     batch: ReceiveBatch,
+    /// Something came since the task last looked whether answers wait.
+    heard: bool,
+    /// Visits for which small answers have waited.
+    waiting_visits: u32,
+}
+
+/// Whether small answers wait, and this task with them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    Gone,
+    Wait,
 }
 
 /// What reading a socket led to.
@@ -52,7 +65,7 @@ impl Driver {
         for socket in list.all() {
             if !self.sources.iter().any(|source| Arc::ptr_eq(socket, &source.socket)) {
                 let batch = ReceiveBatch::new(self.shared.spare_buffers.clone());
-                self.sources.push(ReceiveSocket { socket: socket.clone(), batch });
+                self.sources.push(ReceiveSocket { socket: socket.clone(), batch, heard: false, waiting_visits: 0 });
             }
         }
     }
@@ -63,7 +76,13 @@ impl ReceiveSocket {
         for _ in 0..MAX_BATCHES {
             match self.socket.poll_receive(cx, &mut self.batch) {
                 Poll::Pending => return Read::Dry,
-                Poll::Ready(Ok(())) => deliver(shared, &self.socket, &mut self.batch, |_, input| Some(input)),
+                Poll::Ready(Ok(())) => {
+                    self.heard = true;
+                    let recipients = deliver(shared, &self.socket, &mut self.batch, |_, input| Some(input));
+                    if recipients == Recipients::Several {
+                        self.socket.begin_turn(cx.waker());
+                    }
+                }
                 Poll::Ready(Err(error)) => {
                     tracing::error!(%error, local = %self.socket.local(), "socket cannot receive and is given up");
                     return Read::Broken;
@@ -71,6 +90,24 @@ impl ReceiveSocket {
             }
         }
         Read::More
+    }
+
+    /// Sends small answers that wait for each other once nothing more comes that would be answered, or for long enough.
+    fn send_answers(&mut self, cx: &Context<'_>) -> Answers {
+        let heard = std::mem::take(&mut self.heard);
+        if !self.socket.has_gathered() {
+            self.waiting_visits = 0;
+            return Answers::Gone;
+        }
+        self.waiting_visits += 1;
+        // The first of them woke the task before the system was asked what came meanwhile.
+        if self.waiting_visits == 1 || (heard && self.waiting_visits <= MAX_WAITING_VISITS) {
+            return Answers::Wait;
+        }
+        self.waiting_visits = 0;
+        // While the system's buffer is full they stay; room wakes this task.
+        let _ = self.socket.poll_end_turn(cx);
+        Answers::Gone
     }
 }
 
@@ -96,6 +133,14 @@ impl Future for Driver {
                 Read::More => more = true,
                 Read::Broken => broken = Some(source.socket.local()),
             }
+        }
+        let mut waits = false;
+        for source in &mut this.sources {
+            waits |= source.send_answers(cx) == Answers::Wait;
+        }
+        if waits {
+            // Back after all tasks that are ready, and after the system was asked what came.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
         }
         if let Some(local) = broken {
             // The change wakes this task.

@@ -2,6 +2,7 @@
 
 mod bind;
 mod claims;
+mod gathered;
 mod list;
 mod listeners;
 mod reports;

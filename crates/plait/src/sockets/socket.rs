@@ -3,11 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
 use plait_base::{Ecn, FourTuple};
 
 use super::claims::Claims;
+use super::gathered::Gathered;
 use super::listeners::Listeners;
 use super::test_fault::TestFault;
 use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedMessage, SendOutcome, Socket};
@@ -25,6 +26,7 @@ pub(crate) struct SharedSocket {
     pub(super) fault: TestFault,
     pub(super) listeners: Listeners,
     pub(super) claims: Claims,
+    gathered: Gathered,
     /// The thread that serves paths and polls this socket; none where the runtime of its endpoint does.
     worker: Option<usize>,
 }
@@ -54,7 +56,8 @@ impl SharedSocket {
         let relay = Waker::from(waiting.clone());
         let (local, interface) = (plain(socket.local_addr()), socket.interface());
         let (fault, listeners, claims) = (TestFault::default(), Listeners::default(), Claims::default());
-        Self { socket, local, interface, waiting, relay, fault, listeners, claims, worker: None }
+        let gathered = Gathered::default();
+        Self { socket, local, interface, waiting, relay, fault, listeners, claims, gathered, worker: None }
     }
 
     /// A socket that was made within the runtime of one of the threads that serve paths.
@@ -113,12 +116,52 @@ impl SharedSocket {
         if self.fault.refuses() {
             return Poll::Pending;
         }
+        ready!(self.gathered.flush(|kept| self.send_kept(kept)));
+        self.send_now(out)
+    }
+
+    fn send_now(&self, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
         let out = Outgoing { remote: self.native(out.remote), ..*out };
         self.socket.poll_send(&mut Context::from_waker(&self.relay), &out)
     }
 
+    /// Sends small datagrams that waited for each other. They belong to nobody any more: what the network does not take is lost.
+    fn send_kept(&self, kept: &Outgoing<'_>) -> Poll<()> {
+        if self.fault.refuses() {
+            return Poll::Pending;
+        }
+        self.send_now(kept).map(|sent| {
+            if let Err(error) = sent {
+                tracing::warn!(%error, local = %self.local, "socket cannot send");
+            }
+        })
+    }
+
+    /// From now on small datagrams of several connections wait, and leave together when `sender`, woken by the first of them, calls
+    /// [`Self::poll_end_turn`].
+    pub(crate) fn begin_turn(&self, sender: &Waker) {
+        self.gathered.begin_turn(sender);
+    }
+
+    /// True while small datagrams wait.
+    pub(crate) fn has_gathered(&self) -> bool {
+        self.gathered.has_any()
+    }
+
+    /// Sends the small datagrams that wait; pending while the system's buffer is full.
+    pub(crate) fn poll_end_turn(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.gathered.end_turn(|kept| self.send_kept(kept)).is_ready() {
+            return Poll::Ready(());
+        }
+        self.waiting.add(cx.waker());
+        self.gathered.end_turn(|kept| self.send_kept(kept))
+    }
+
     /// Sends a datagram or GSO batch; pending while the system's buffer is full, and any number of tasks may wait.
     pub(crate) fn poll_send(&self, cx: &Context<'_>, out: &Outgoing<'_>) -> Poll<io::Result<SendOutcome>> {
+        if self.gathered.keep(out, self.max_segments(), |kept| self.send_kept(kept)) {
+            return Poll::Ready(Ok(SendOutcome::Sent));
+        }
         if let Poll::Ready(done) = self.attempt(out) {
             return Poll::Ready(done);
         }
@@ -212,5 +255,45 @@ pub(crate) fn ecn_to_socket(mark: Ecn) -> EcnCodepoint {
         Ecn::Ect0 => EcnCodepoint::Ect0,
         Ecn::Ect1 => EcnCodepoint::Ect1,
         Ecn::Ce => EcnCodepoint::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bind;
+
+    fn sends(socket: &SharedSocket, remote: SocketAddr, bytes: &[u8]) -> bool {
+        let out = Outgoing { remote, source: None, ecn: None, bytes, segment_bytes: None };
+        socket.poll_send(&Context::from_waker(Waker::noop()), &out).is_ready()
+    }
+
+    #[tokio::test]
+    async fn small_datagrams_of_a_turn_wait_and_nothing_overtakes_them() {
+        let friend = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        friend.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+        let remote = friend.local_addr().unwrap();
+        let socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
+        let receive = || {
+            let mut buffer = [0; 2_000];
+            friend.recv(&mut buffer).map(|len| (buffer[0], len)).unwrap()
+        };
+        socket.begin_turn(Waker::noop());
+        assert!(sends(&socket, remote, &[1; 50]) && sends(&socket, remote, &[2; 50]));
+        assert!(socket.has_gathered());
+        // Without room they stay, and so does what would leave after them.
+        socket.jam();
+        assert!(!sends(&socket, remote, &[3; 1_200]));
+        assert!(socket.poll_end_turn(&Context::from_waker(Waker::noop())).is_pending());
+        socket.free();
+        assert!(sends(&socket, remote, &[3; 1_200]) && !socket.has_gathered());
+        assert_eq!([receive(), receive(), receive()], [(1, 50), (2, 50), (3, 1_200)]);
+        // Nothing waits without a turn.
+        assert!(sends(&socket, remote, &[4; 50]) && !socket.has_gathered());
+        socket.begin_turn(Waker::noop());
+        assert!(sends(&socket, remote, &[5; 50]) && socket.has_gathered());
+        assert!(socket.poll_end_turn(&Context::from_waker(Waker::noop())).is_ready());
+        assert!(sends(&socket, remote, &[6; 50]) && !socket.has_gathered());
+        assert_eq!([receive(), receive(), receive()], [(4, 50), (5, 50), (6, 50)]);
     }
 }

@@ -53,13 +53,15 @@ impl Source {
         for _ in 0..MAX_BATCHES {
             match self.socket.poll_receive_claimed(cx, &mut self.batch) {
                 Poll::Pending => return Reading::Dry,
-                Poll::Ready(Ok(())) => deliver(&self.endpoint, &self.socket, &mut self.batch, |to, input| {
-                    if (to, input.path()) != (handle, id) {
-                        return Some(input);
-                    }
-                    inputs.push_back(input);
-                    None
-                }),
+                Poll::Ready(Ok(())) => {
+                    deliver(&self.endpoint, &self.socket, &mut self.batch, |to, input| {
+                        if (to, input.path()) != (handle, id) {
+                            return Some(input);
+                        }
+                        inputs.push_back(input);
+                        None
+                    });
+                }
                 // The endpoint finds that out as well, and gives the socket up.
                 Poll::Ready(Err(_)) => return Reading::Broken,
             }
