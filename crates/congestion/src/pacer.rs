@@ -12,6 +12,9 @@ const BURST_DATAGRAMS: u64 = 10;
 const BURST_TIME: Duration = Duration::from_millis(2);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few.
 const QUANTUM_TIME: Duration = Duration::from_micros(500);
+/// Behind a queue that holds no burst no more than so many datagrams leave at once, as an ack of two lets them out, or what a
+/// held sender waits for.
+const TIGHT_DATAGRAMS: i128 = 2;
 /// Bursts are tried again when losses were found so many times after the end of one was lost.
 const TIGHT_LOSSES: u32 = 32;
 /// Rates beyond a petabyte per second count as one, so that products with any time fit 128 bits.
@@ -36,9 +39,9 @@ pub struct Pace {
 /// How the packets that were found lost at one time had left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossPattern {
-    /// At least three in a row had left at one instant.
+    /// At least three in a row had left at one instant, or two that were the end of what had.
     Burst,
-    /// No more than two in a row had.
+    /// Losses here and there, as a link has that loses at random.
     Scattered,
 }
 
@@ -67,7 +70,7 @@ pub struct Pacer {
     tight: Option<Tight>,
 }
 
-/// A second bucket, of one datagram or of what leaves in 2 ms.
+/// A second bucket, of one datagram or of what leaves in 2 ms, but that of no more than two or what leaves in half a millisecond.
 #[derive(Clone, Copy, Debug)]
 struct Tight {
     credit: i128,
@@ -134,7 +137,8 @@ impl Pacer {
         let in_burst_time = rate * BURST_TIME.as_nanos() as i128;
         let burst = (needed * i128::from(BURST_DATAGRAMS)).max(in_burst_time);
         let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
-        let tight = needed.max(in_burst_time).min(burst);
+        let in_quantum = rate * QUANTUM_TIME.as_nanos() as i128;
+        let tight = in_burst_time.min((needed * TIGHT_DATAGRAMS).max(in_quantum)).max(needed).min(burst);
         Some(Terms { rate, burst, tight })
     }
 
@@ -177,9 +181,9 @@ impl Pacer {
     }
 
     /// Packets were found lost, and the RTT was above the smallest by `queued`. A queue that cannot hold a burst drops its end, all
-    /// the more where bursts of several paths meet. Packets leave one by one then, until one is lost to a queue that holds a
-    /// burst. Only bursts show whether the queue still drops them, so they are tried again after `TIGHT_LOSSES` losses: a link
-    /// that loses at random would be paced for nothing.
+    /// the more where bursts of several paths meet. Packets leave one by one then, on fast paths in pairs, until one is lost to a
+    /// queue that holds a burst. Only bursts show whether the queue still drops them, so they are tried again after `TIGHT_LOSSES`
+    /// losses: a link that loses at random would be paced for nothing.
     pub fn on_lost(&mut self, pattern: LossPattern, queued: Duration, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
         let holds_a_burst = queued.as_nanos() as i128 * terms.rate >= terms.burst;

@@ -182,3 +182,22 @@ fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
     }
     assert_eq!(burst(&mut pacer, at(1_500_000), false), 9, "bursts are tried again");
 }
+
+#[test]
+fn where_bursts_end_fast_paths_send_in_pairs() {
+    // Bytes per second; one datagram of 1200 bytes where 2 ms hold no more, two of them, or half a millisecond.
+    for (rate, expected) in [(150_000, 1), (1_150_000, 1), (1_250_000, 2), (4_000_000, 2), (10_000_000, 4)] {
+        let pace =
+            Pace { srtt: Duration::ZERO, window_bytes: 0, max_datagram_bytes: MSS, rate: Some(rate), idle: false };
+        let mut pacer = Pacer::new(at(0), None);
+        pacer.refill(at(0), &pace);
+        pacer.on_lost(LossPattern::Burst, Duration::ZERO, &pace);
+        let mut sent = 0;
+        pacer.refill(at(100_000), &pace);
+        while pacer.ready_at(at(100_000), &pace).is_none() {
+            pacer.on_sent(MSS);
+            sent += 1;
+        }
+        assert_eq!(sent, expected, "{rate} bytes per second");
+    }
+}

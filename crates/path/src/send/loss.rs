@@ -17,6 +17,8 @@ const PERSISTENT_TIMEOUTS: u32 = 3;
 /// So many packets lost in a row that left at one instant show a queue that dropped the end of a burst. Two would not: acks let
 /// packets out in pairs, and a link that loses one packet in a hundred at random loses both of a pair in one of a hundred losses.
 const BURST_LOSSES: u32 = 3;
+/// So many will do where they were the last of a burst and the packet before them arrived: what is lost at random stands anywhere.
+const BURST_END_LOSSES: u32 = 2;
 
 /// The loss episode under way. Packets sent before its start cause no further cut (RFC 9002 7.3.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -99,6 +101,8 @@ pub(crate) struct Losses {
     together: u32,
     /// The most in a row that did.
     most_together: u32,
+    /// The most in a row that were the end of a burst of which the beginning arrived.
+    most_at_end: u32,
     /// Longest time over which everything sent was lost.
     span: Duration,
 }
@@ -159,6 +163,7 @@ impl SpaceState {
                     };
                     self.sent.mark_lost(number, rule.now);
                     losses.add(&entry);
+                    losses.most_at_end = losses.most_at_end.max(self.sent.lost_end(number));
                     let bytes = entry.info.bytes;
                     feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
                     if !entry.handed_over {
@@ -188,6 +193,25 @@ impl LossRule {
 }
 
 impl SentPackets {
+    /// How many packets up to the lost `number` were lost in a row, if they were the last that left at one instant and the one
+    /// before them, which left with them, arrived; else 0.
+    fn lost_end(&self, number: u64) -> u32 {
+        let Some(last) = self.get(number) else { return 0 };
+        let together = |number| self.get(number).filter(|entry| entry.sent_at == last.sent_at).map(|entry| entry.state);
+        if together(number + 1).is_some() {
+            return 0;
+        }
+        let mut lost = 1;
+        for before in (0..number).rev() {
+            match together(before) {
+                Some(PacketState::Lost(_)) => lost += 1,
+                Some(PacketState::Acked) => return lost,
+                _ => return 0,
+            }
+        }
+        0
+    }
+
     /// Adds a lost packet to the unbroken run of losses; answers how long the run lasts by now.
     fn extend_run(&mut self, entry: &SentPacket, first_rtt_at: Option<Instant>) -> Duration {
         // RFC 9002 7.6.2: both ends ack-eliciting, and sent after the first RTT sample
@@ -248,7 +272,7 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
-            let is_burst = losses.most_together >= BURST_LOSSES;
+            let is_burst = losses.most_together >= BURST_LOSSES || losses.most_at_end >= BURST_END_LOSSES;
             let pattern = if is_burst { LossPattern::Burst } else { LossPattern::Scattered };
             let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
             self.pacer.on_lost(pattern, queued, &self.pace());

@@ -445,15 +445,23 @@ fn pacing_holds_back_a_burst() {
 
 #[test]
 fn the_end_of_a_burst_lost_without_a_queue_ends_bursts() {
-    // A burst of ten datagrams of 1200 bytes, or what leaves in 2 ms, 2500 bytes.
-    for (lost, expected) in [(2, 11), (3, 2)] {
+    // A burst of ten datagrams of 1200 bytes or more, or two of them; of ten that left at one instant some are lost.
+    let end = |lost: u64| (vec![1..=10 - lost, 11..=13], lost);
+    for ((acked, lost), expected) in [
+        (end(1), 11),
+        (end(2), 2),
+        (end(3), 2),
+        ((vec![1..=7, 10..=13], 2), 11),
+        ((vec![1..=5, 9..=13], 3), 2),
+        ((vec![11..=13], 10), 2),
+    ] {
         let mut b = Bench::new();
         b.flow.controller = b.scribe(100_000);
         b.send(0);
         b.ack(100, &[0..=0]).unwrap();
         b.send_many(10, 200);
         b.send_many(3, 201);
-        b.ack(300, &[1..=10 - lost, 11..=13]).unwrap();
+        b.ack(300, &acked).unwrap();
         assert_eq!(b.lost().len() as u64, lost);
         b.send_many(1, 310);
         let mut sent = 0;
@@ -461,8 +469,28 @@ fn the_end_of_a_burst_lost_without_a_queue_ends_bursts() {
             b.send(400);
             sent += 1;
         }
-        assert_eq!(sent, expected, "{lost} lost");
+        assert_eq!(sent, expected, "{acked:?} acked");
     }
+}
+
+#[test]
+fn a_pair_lost_whole_says_nothing_of_bursts() {
+    let mut b = Bench::new();
+    b.flow.controller = b.scribe(100_000);
+    b.send(0);
+    b.ack(100, &[0..=0]).unwrap();
+    b.send_many(2, 200);
+    b.send_many(2, 201);
+    b.send_many(3, 202);
+    b.ack(302, &[1..=2, 5..=7]).unwrap();
+    assert_eq!(b.lost().len(), 2);
+    b.send_many(1, 310);
+    let mut sent = 0;
+    while b.room(400) == SendRoom::Free {
+        b.send(400);
+        sent += 1;
+    }
+    assert!(sent > 2, "{sent}");
 }
 
 #[test]
