@@ -55,6 +55,7 @@ impl RttEstimator {
 
     /// Takes in one sample whose ack arrived on path `via`; `ack_delay` is already clamped.
     pub(crate) fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration, via: PathId) {
+        let last = self.adjusted;
         (self.latest, self.adjusted) = (latest, latest);
         self.least = self.least.min(latest);
         self.track_max(now, latest);
@@ -65,12 +66,10 @@ impl RttEstimator {
             self.pto_base = pto_base(self.smoothed, self.var);
             return;
         };
-        // RFC 10069 5.4: the smallest RTT is of one way back; another starts anew, less the time that its first ack
-        // was held: else no delay could be told from the way until some ack is not held at all
         if self.via != Some(via) {
-            let known = self.before.filter(|(before, _)| *before == via).map(|(_, min)| min);
-            self.before = self.via.map(|left| (left, self.min)).or(self.before);
-            (self.via, self.min) = (Some(via), known.unwrap_or(latest.checked_sub(ack_delay).unwrap_or(latest)));
+            let min = self.min_by(via, latest.checked_sub(ack_delay).unwrap_or(latest), last);
+            self.before = self.via.map(|path| (path, self.min)).or(self.before);
+            (self.via, self.min) = (Some(via), min);
         }
         // RFC 9002 5.2: min_rtt ignores ack delay
         self.min = self.min.min(latest);
@@ -81,6 +80,18 @@ impl RttEstimator {
         self.var = (self.var * 3 + deviation) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
         self.pto_base = pto_base(self.smoothed, self.var);
+    }
+
+    /// The smallest RTT by another way back than until now (RFC 10069 5.4), whose `first` sample, less the time that its ack was
+    /// held, follows one of `last` by the present way. Most of what stands between that and the smallest by the present way is a
+    /// queue on the way there, which the new sample has met as well: taken for a part of the way, it would never be seen again.
+    fn min_by(&self, via: PathId, first: Duration, last: Duration) -> Duration {
+        if let Some((_, known)) = self.before.filter(|(before, _)| *before == via) {
+            return known;
+        }
+        let without_queue = self.via.and_then(|_| (self.min + first).checked_sub(last));
+        // A way back takes half of a round trip: where more is saved than that, the queue was on the way back.
+        without_queue.filter(|rtt| *rtt >= self.min / 2).map_or(first, |rtt| rtt.min(first))
     }
 
     fn track_max(&mut self, now: Instant, latest: Duration) {
@@ -202,6 +213,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const P0: PathId = PathId(0);
     const P1: PathId = PathId(1);
+    const P2: PathId = PathId(2);
 
     #[test]
     fn first_and_later_samples() {
@@ -238,6 +250,20 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_is_not_taken_for_another_way_back() {
+        // 40 ms, then 30 ms of queue; the new way is 10 ms shorter, and its acks are held for 5 ms
+        let mut rtt = RttEstimator::new(MS * 333, None);
+        rtt.on_sample(Instant::ZERO, MS * 40, Duration::ZERO, P0);
+        rtt.on_sample(Instant::ZERO, MS * 70, Duration::ZERO, P0);
+        rtt.on_sample(Instant::ZERO, MS * 65, MS * 5, P1);
+        assert_eq!(rtt.min(), MS * 30);
+        // a queue on the way back stays behind
+        rtt.on_sample(Instant::ZERO, MS * 300, Duration::ZERO, P1);
+        rtt.on_sample(Instant::ZERO, MS * 25, Duration::ZERO, P2);
+        assert_eq!(rtt.min(), MS * 25);
+    }
+
+    #[test]
     fn acks_that_come_back_to_a_way_find_its_minimum() {
         let mut rtt = RttEstimator::new(MS * 333, None);
         rtt.on_sample(Instant::ZERO, MS * 10, Duration::ZERO, P0);
@@ -246,10 +272,10 @@ mod tests {
         assert_eq!(rtt.min(), MS * 10);
         rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P1);
         assert_eq!(rtt.min(), MS * 30);
-        // but not after all that is known of it was forgotten
+        // but not after that was forgotten: the difference to the other way is all that is known then
         rtt.forget_via(P0);
-        rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P0);
-        assert_eq!(rtt.min(), MS * 90);
+        rtt.on_sample(Instant::ZERO, MS * 85, Duration::ZERO, P0);
+        assert_eq!(rtt.min(), MS * 25);
         rtt.restart_min();
         rtt.on_sample(Instant::ZERO, MS * 90, Duration::ZERO, P1);
         assert_eq!(rtt.min(), MS * 90);
