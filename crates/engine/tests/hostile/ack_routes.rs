@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plait_base::{Instant, PathId};
+use plait_base::{Instant, PathId, Space};
 use plait_path::AckRoute;
 use plait_path::policy::ack_route::{AckCarrier, AckPaths, AckRouteFactory};
 use plait_wire::Frame;
@@ -97,4 +97,15 @@ fn a_route_that_takes_turns_is_followed() {
     let is_ack = |f: &Frame<'_>| matches!(f, Frame::Ack(ack) if ack.path == PathId(1));
     let carriers: Vec<u32> = rig.seen[seen..].iter().filter(|s| s.has(is_ack)).map(|s| s.path.0).collect();
     assert!(carriers.len() >= 10 && carriers.windows(2).all(|pair| pair[0] != pair[1]), "{carriers:?}");
+}
+
+#[test]
+fn what_answers_on_a_new_path_takes_its_acks_along() {
+    let mut rig = Rig::established_server(Setup::default());
+    let (from, number) = (rig.seen.len(), rig.peer.next_number(Space::Data, 1));
+    rig.open_path(1, SECOND, false);
+    let acked = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1) && a.largest == number);
+    let carriers: Vec<PathId> = rig.seen[from..].iter().filter(|s| s.has(acked)).map(|s| s.path).collect();
+    assert!(carriers.contains(&PathId(0)), "the faster way: {carriers:?}");
+    assert!(carriers.contains(&PathId(1)), "{carriers:?}");
 }

@@ -243,6 +243,18 @@ impl Acks {
             }
         }
     }
+
+    /// Acks of `carrier` itself, beside a challenge or a response, whichever way they go otherwise. The peer measures a new path
+    /// by them from the first round trip on, even where the other way back is silent.
+    pub(crate) fn fill_own(&self, now: Instant, carrier: SlotPlace, paths: &mut Paths, w: &mut FrameWriter<'_>) {
+        let (form, exponent) = (paths.ack_form(), self.delay_exponent);
+        if paths.slot_at(carrier).is_some_and(|slot| ack_need(slot, now) != AckNeed::None)
+            && let Some(path) = paths.path_at_mut(carrier)
+            && path.receive.fill_ack(now, w, form, exponent).is_some()
+        {
+            path.receive.on_ack_copied();
+        }
+    }
 }
 
 fn may_take_home(slot: &Slot) -> bool {

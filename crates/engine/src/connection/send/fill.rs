@@ -33,6 +33,9 @@ impl Connection {
             }
             let full = &self.scheduling.full_sockets;
             self.scheduling.acks.fill(now, place, &mut self.paths.table, full, w);
+            if pad == Pad::Full {
+                self.scheduling.acks.fill_own(now, place, &mut self.paths.table, w);
+            }
         }
         let Some(path) = self.paths.table.path_at(place) else { return pad };
         match purpose {
