@@ -4,15 +4,24 @@ use std::fmt;
 
 use plait_base::{Random, ResetToken};
 
-use crate::backend::hmac;
+use crate::backend::{aead, hmac};
+use crate::keys::NONCE_BYTES;
 
 /// Makes the same reset token for the same connection id, also after a restart with the same key.
-pub struct ResetKey(hmac::Key);
+///
+/// Of a short id the token is one block of AES: the tag of GCM over nothing at all, with a nonce that is the id. Of a longer one it
+/// is an HMAC, which takes several times as long: a server makes a dozen of them for each handshake.
+pub struct ResetKey {
+    mac: hmac::Key,
+    block: Option<aead::LessSafeKey>,
+}
 
 impl ResetKey {
     /// From 32 secret bytes; endpoints behind one address share them.
     pub fn new(secret: &[u8; 32]) -> Self {
-        Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
+        let mac = hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let block = aead::UnboundKey::new(&aead::AES_256_GCM, hmac::sign(&mac, b"short connection ids").as_ref());
+        Self { mac, block: block.ok().map(aead::LessSafeKey::new) }
     }
 
     /// A key of its own for this endpoint.
@@ -24,13 +33,31 @@ impl ResetKey {
 
     /// The token of `cid`.
     pub fn token(&self, cid: &[u8]) -> ResetToken {
-        let mac = hmac::sign(&self.0, cid);
-        let mut token = [0; 16];
-        for (to, from) in token.iter_mut().zip(mac.as_ref()) {
-            *to = *from;
+        let block = self.block_of(cid);
+        match &block {
+            Some(tag) => beginning(tag.as_ref()),
+            None => beginning(hmac::sign(&self.mac, cid).as_ref()),
         }
-        ResetToken(token)
     }
+
+    /// None where the id and its length are longer than a nonce.
+    fn block_of(&self, cid: &[u8]) -> Option<aead::Tag> {
+        let mut nonce = [0; NONCE_BYTES];
+        let (len, rest) = nonce.split_first_mut()?;
+        *len = u8::try_from(cid.len()).ok()?;
+        rest.get_mut(..cid.len())?.copy_from_slice(cid);
+        // No nonce ever seals anything else, so that none is used for two messages.
+        let nonce = aead::Nonce::assume_unique_for_key(nonce);
+        self.block.as_ref()?.seal_in_place_separate_tag(nonce, aead::Aad::empty(), &mut []).ok()
+    }
+}
+
+fn beginning(bytes: &[u8]) -> ResetToken {
+    let mut token = [0; 16];
+    for (to, from) in token.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    ResetToken(token)
 }
 
 impl fmt::Debug for ResetKey {
@@ -51,5 +78,17 @@ mod tests {
         assert_ne!(a.token(&[1, 2, 3]), b.token(&[1, 2, 3]));
         assert_ne!(a.token(&[1, 2, 3]), a.token(&[1, 2, 4]));
         assert_ne!(ResetKey::generate(&mut Random::from_u64(1)).token(&[]), a.token(&[]));
+    }
+
+    #[test]
+    fn ids_of_every_length_have_tokens_of_their_own() {
+        let key = ResetKey::new(&[1; 32]);
+        let ids = (0..=20).flat_map(|len| [vec![0; len], vec![9; len]]);
+        let mut tokens: Vec<[u8; 16]> = ids.map(|id| key.token(&id).0).collect();
+        tokens.sort_unstable();
+        tokens.dedup();
+        // The empty id was among them twice.
+        assert_eq!(tokens.len(), 41);
+        assert!(tokens.iter().all(|token| token != &[0; 16]));
     }
 }

@@ -1,5 +1,7 @@
 //! Writing transport parameters, in random order and with one that means nothing.
 
+use std::ops::Range;
+
 use plait_base::{Random, Side};
 
 use super::{
@@ -36,7 +38,7 @@ impl TransportParameters {
             out.extend_from_slice(noise.get(..len).unwrap_or_default());
         });
         list.shuffle(random);
-        list.0.concat()
+        list.concat()
     }
 
     fn put_integers(&self, list: &mut Entries) {
@@ -106,24 +108,44 @@ impl TransportParameters {
     }
 }
 
-/// Encoded parameters, one each.
-#[derive(Default)]
-struct Entries(Vec<Vec<u8>>);
+/// Encoded parameters, one after the other.
+struct Entries {
+    bytes: Vec<u8>,
+    /// Where each of them is, in the order in which they leave.
+    places: Vec<Range<usize>>,
+    /// The value of the one that is being written.
+    value: Vec<u8>,
+}
+
+impl Default for Entries {
+    /// With room for all that is usual.
+    fn default() -> Self {
+        Self { bytes: Vec::with_capacity(256), places: Vec::with_capacity(32), value: Vec::with_capacity(64) }
+    }
+}
 
 impl Entries {
     fn put(&mut self, id: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        let mut value = Vec::new();
-        write(&mut value);
-        let mut entry = Vec::with_capacity(value.len() + 10);
-        varint::put(&mut entry, id);
-        varint::put(&mut entry, value.len() as u64);
-        entry.extend_from_slice(&value);
-        self.0.push(entry);
+        self.value.clear();
+        write(&mut self.value);
+        let start = self.bytes.len();
+        varint::put(&mut self.bytes, id);
+        varint::put(&mut self.bytes, self.value.len() as u64);
+        self.bytes.extend_from_slice(&self.value);
+        self.places.push(start..self.bytes.len());
     }
 
     fn shuffle(&mut self, random: &mut Random) {
-        for i in (1..self.0.len()).rev() {
-            self.0.swap(i, random.below(i as u64 + 1) as usize);
+        for i in (1..self.places.len()).rev() {
+            self.places.swap(i, random.below(i as u64 + 1) as usize);
         }
+    }
+
+    fn concat(self) -> Vec<u8> {
+        let mut all = Vec::with_capacity(self.bytes.len());
+        for place in self.places {
+            all.extend_from_slice(self.bytes.get(place).unwrap_or_default());
+        }
+        all
     }
 }
