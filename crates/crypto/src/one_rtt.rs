@@ -3,7 +3,6 @@
 mod fork;
 
 use std::fmt;
-use std::ops::Range;
 use std::time::Duration;
 
 use plait_base::{Instant, PathId, Side, Violation};
@@ -87,11 +86,11 @@ impl SealMark {
     }
 }
 
-/// A packet that was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A packet that was opened: what fits into two registers, since a range would be written and read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Where in the packet the plaintext lies.
-    pub payload: Range<usize>,
+    /// Bytes of plaintext behind the header.
+    pub payload_bytes: usize,
     /// Which keys opened it; `Next` means that the peer started a key update, which is done by now.
     phase: KeyPhase,
 }
@@ -298,7 +297,6 @@ impl OneRttKeys {
     /// [`OpenError::NoKeys`] and [`OpenError::Forged`] for packets to drop. [`OpenError::Violation`] when the peer updated its
     /// keys too soon, used old keys for a new number, or reached the limit on forgeries.
     #[allow(clippy::too_many_arguments)]
-    #[inline]
     pub fn open(
         &mut self,
         packet: &mut [u8],
@@ -309,23 +307,6 @@ impl OneRttKeys {
         now: Instant,
         guard: Duration,
     ) -> Result<Opened, OpenError> {
-        // A length is handed up in a register, a range would be written and read again.
-        let (bytes, phase) = self.open_payload(packet, header_len, path, pn, mark, now, guard)?;
-        Ok(Opened { payload: header_len..header_len + bytes, phase })
-    }
-
-    /// The same; how many bytes the payload has.
-    #[allow(clippy::too_many_arguments)]
-    fn open_payload(
-        &mut self,
-        packet: &mut [u8],
-        header_len: usize,
-        path: PathId,
-        pn: u64,
-        mark: &mut PhaseMark,
-        now: Instant,
-        guard: Duration,
-    ) -> Result<(usize, KeyPhase), OpenError> {
         let bit = packet.first().is_some_and(|first| first & PHASE_BIT != 0);
         let phase = self.phase_of(bit, pn, mark);
         // Before it is known whether the packet is of the next phase: after a rest each takes as long.
@@ -339,7 +320,7 @@ impl OneRttKeys {
             KeyPhase::Next => self.next.as_ref().map(|next| &next.pair.open),
         };
         // RFC 9001 5.5: what the key of its phase does not open changes nothing
-        let bytes = match key.ok_or(OpenError::NoKeys)?.open_payload(packet, header_len, path, pn) {
+        let payload_bytes = match key.ok_or(OpenError::NoKeys)?.open_payload(packet, header_len, path, pn) {
             Ok(bytes) => bytes,
             Err(error) => {
                 if error == OpenError::Forged {
@@ -351,7 +332,7 @@ impl OneRttKeys {
         self.on_opened(phase, now, guard).map_err(OpenError::Violation)?;
         let number = if phase == KeyPhase::Previous { self.phase.saturating_sub(1) } else { self.phase };
         mark.on_opened(number, pn).map_err(OpenError::Violation)?;
-        Ok((bytes, phase))
+        Ok(Opened { payload_bytes, phase })
     }
 
     fn on_opened(&mut self, phase: KeyPhase, now: Instant, guard: Duration) -> Result<(), Violation> {

@@ -47,7 +47,7 @@ impl End {
         let unmasked = self.keys.unmask(&mut packet, 1)?;
         let mark = &mut self.opens[path];
         let opened = self.keys.open(&mut packet, 3, PathId(path as u32), unmasked.truncated, mark, now, GUARD)?;
-        assert_eq!(packet[opened.payload], unmasked.truncated.to_be_bytes());
+        assert_eq!(packet[3..3 + opened.payload_bytes], unmasked.truncated.to_be_bytes());
         Ok(opened.phase)
     }
 

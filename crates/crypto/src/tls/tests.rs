@@ -103,7 +103,7 @@ fn exchange(from: &mut OneRttKeys, to: &mut OneRttKeys) {
     let mut mark = PhaseMark::default();
     let opened =
         to.open(&mut packet, 2, PathId(2), 9, &mut mark, plait_base::Instant::ZERO, Duration::from_secs(1)).unwrap();
-    assert_eq!(&packet[opened.payload], b"hello");
+    assert_eq!(&packet[2..2 + opened.payload_bytes], b"hello");
 }
 
 #[test]

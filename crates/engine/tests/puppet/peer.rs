@@ -406,8 +406,9 @@ impl Peer {
             let unmasked = keys.unmask(packet, pn_offset).ok()?;
             let n = number(&unmasked);
             let mark = self.phase_marks.entry(path).or_default();
-            let opened = keys.open(packet, pn_offset + unmasked.pn_len, path, n, mark, at, GUARD).ok()?;
-            return Some((unmasked.first, n, packet[opened.payload].to_vec()));
+            let begin = pn_offset + unmasked.pn_len;
+            let opened = keys.open(packet, begin, path, n, mark, at, GUARD).ok()?;
+            return Some((unmasked.first, n, packet[begin..begin + opened.payload_bytes].to_vec()));
         }
         let keys = level?;
         let unmasked = keys.remote.unmask(packet, pn_offset).ok()?;

@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((unmasked.truncated, unmasked.pn_len), (300 & 0xff, 1));
         let guard = Duration::ZERO;
         let opened = theirs.open(&mut packet, 10, path, 300, &mut phase, Instant::ZERO, guard).unwrap();
-        assert_eq!(packet[opened.payload], [1, 0, 0]);
+        assert_eq!(packet[10..10 + opened.payload_bytes], [1, 0, 0]);
     }
 
     #[test]

@@ -240,7 +240,7 @@ impl Peer {
             let guard = Duration::from_secs(1);
             let Ok(opened) = self.keys.open(&mut plain, header_len, path, number, phase, now, guard) else { continue };
             received.insert_one(number);
-            return self.read(to, &plain[opened.payload]);
+            return self.read(to, &plain[header_len..header_len + opened.payload_bytes]);
         }
     }
 

@@ -61,9 +61,9 @@ impl Opener for OneRttOpener<'_> {
     }
 
     #[inline]
-    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<usize, OpenError> {
         let Self { keys, path, mark, now, guard } = self;
-        Ok(keys.open(packet, header_len, *path, number, mark, *now, *guard)?.payload)
+        Ok(keys.open(packet, header_len, *path, number, mark, *now, *guard)?.payload_bytes)
     }
 }
 

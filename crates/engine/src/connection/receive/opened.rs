@@ -18,8 +18,8 @@ pub(crate) struct OpenedPacket {
 pub(crate) trait Opener {
     fn unmask(&self, packet: &mut [u8], pn_at: usize) -> Result<Unmasked, OpenError>;
 
-    /// `header_len` counts the packet number. Where the frames lie.
-    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError>;
+    /// `header_len` counts the packet number. How many bytes of frames follow it.
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<usize, OpenError>;
 }
 
 /// A datagram of a train after the attempt to open it.
@@ -50,8 +50,8 @@ impl Opener for &OpenKeys {
         OpenKeys::unmask(self, packet, pn_at)
     }
 
-    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<Range<usize>, OpenError> {
-        OpenKeys::open(self, packet, header_len, PathId::ZERO, number)
+    fn open(&mut self, packet: &mut [u8], header_len: usize, number: u64) -> Result<usize, OpenError> {
+        OpenKeys::open(self, packet, header_len, PathId::ZERO, number).map(|payload| payload.len())
     }
 }
 
@@ -67,7 +67,8 @@ impl OpenedPacket {
     ) -> Result<Self, OpenError> {
         let unmasked = keys.unmask(packet, span.pn_offset)?;
         let number = packet_number::expand(unmasked.truncated as u32, unmasked.pn_len, expected);
-        let payload = keys.open(packet, span.pn_offset + unmasked.pn_len, number)?;
-        Ok(Self { number, payload })
+        let header_len = span.pn_offset + unmasked.pn_len;
+        let payload_bytes = keys.open(packet, header_len, number)?;
+        Ok(Self { number, payload: header_len..header_len + payload_bytes })
     }
 }
