@@ -125,6 +125,10 @@ pub const MAX_PTO_BACKOFF: u32 = 10;
 pub const MAX_PTO: Duration = Duration::from_secs(60);
 /// Duplicate copies of frames waiting for another path.
 pub const MAX_PENDING_COPIES: usize = 1024;
+/// Bytes that are copied at once where a path's acks came later than it had promised, which a peer can bring about: so many,
+pub const MAX_UNSTEADY_COPIES_BYTES: u64 = 64_000;
+/// and one of so many that are sent, copies included: as much again as is new.
+pub const UNSTEADY_COPIES_SHARE: u64 = 2;
 /// Acks for paths that other threads serve, waiting to be passed on. Later acks repeat what the oldest said.
 pub const MAX_PASSED_ACKS: usize = 1024;
 /// Control frames remembered as under way on a path that another thread serves; no further ones go there.

@@ -79,12 +79,22 @@ impl Scheduler for MinRtt {
 impl MinRtt {
     /// True when the fast path, which has no room just now, is done with the last `unsent` bytes before the slow one.
     fn end_is_sooner(&mut self, fast: &PathView, slow: &PathView, unsent: u64) -> bool {
+        if repairs_are_later(fast, slow) {
+            return false;
+        }
         match fast.room {
             Room::Paced(_) => paced_is_sooner(fast, slow, unsent),
             // A longer wait counts on a window that may be cut meanwhile.
             _ => unsent <= fast.window_bytes && self.at_end.is_worth_it(fast, slow, unsent),
         }
     }
+}
+
+/// True where the fast path loses packets, and what it has to send twice more arrives after what leaves on the slow one now: a
+/// repair leaves when a packet is overdue (RFC 9002 6.2.1), and may be lost as well.
+fn repairs_are_later(fast: &PathView, slow: &PathView) -> bool {
+    let repair = fast.rtt_or_max().saturating_add(fast.rtt_var.saturating_mul(4));
+    fast.is_lossy() && repair.saturating_mul(2).saturating_add(fast.rtt_or_max()) > slow.rtt_or_max()
 }
 
 /// The window that all paths share: what may follow, and what is under way.
@@ -99,6 +109,7 @@ mod tests {
     use crate::decision::WaitReason;
     use crate::view::Room;
     use plait_base::PathId;
+    use std::time::Duration;
 
     #[test]
     fn picks_the_smallest_rtt_that_is_open() {
@@ -174,6 +185,23 @@ mod tests {
         // A round trip of waiting and one of its own take as long as one on the slow path.
         fast.rtt = slow.rtt.map(|rtt| rtt / 2);
         assert_eq!(MinRtt::default().pick(&[fast, slow], &last(10_000)), Decision::Send(PathId(1)));
+    }
+
+    #[test]
+    fn the_end_does_not_wait_for_a_path_that_loses() {
+        let last = Demand { backlog: Backlog::Final, ..demand(10_000) };
+        let (mut fast, mut slow) = (view(0, 20), view(1, 60));
+        (fast.room, fast.window_bytes, fast.in_flight_bytes) = (Room::Window, 50_000, 50_000);
+        let (wait, send) = (Decision::Wait(WaitReason::Faster(PathId(0))), Decision::Send(PathId(1)));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &last), wait);
+        fast.loss_per_mille = 50;
+        fast.rtt_var = Duration::from_millis(5);
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &last), send);
+        // Two repairs of 40 ms each and a round trip: they are done before the slow path.
+        slow.rtt = Some(Duration::from_millis(101));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &last), wait);
+        slow.rtt = Some(Duration::from_millis(99));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &last), send);
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::time::Duration;
 use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 
+/// Share of lost packets above which a path counts as lossy, in parts per thousand.
+const LOSSY_PER_MILLE: u32 = 20;
+
 /// Whether a path admits one full packet now, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
@@ -58,6 +61,9 @@ pub struct PathView {
     pub rtt_min: Duration,
     /// Largest RTT of the last 10 to 20 seconds; zero before the first sample.
     pub rtt_max: Duration,
+    /// How much later than estimated acks came at most in the last 10 to 20 seconds, of flights that left when it was idle; zero
+    /// where they came in time.
+    pub rtt_late: Duration,
     /// Congestion window of its controller.
     pub window_bytes: u64,
     /// Bytes in flight.
@@ -68,8 +74,6 @@ pub struct PathView {
     pub max_datagram_bytes: u64,
     /// Bytes sent so far.
     pub sent_bytes: u64,
-    /// Packets sent so far.
-    pub sent_packets: u64,
     /// Measured delivery rate, bits per second.
     pub delivery_rate_bps: Option<u64>,
     /// Share of the latest packets that were lost, in parts per thousand.
@@ -89,15 +93,20 @@ impl PathView {
             rtt_var: Duration::ZERO,
             rtt_min: Duration::ZERO,
             rtt_max: Duration::ZERO,
+            rtt_late: Duration::ZERO,
             window_bytes: 10 * max_datagram_bytes,
             in_flight_bytes: 0,
             ssthresh_bytes: u64::MAX,
             max_datagram_bytes,
             sent_bytes: 0,
-            sent_packets: 0,
             delivery_rate_bps: None,
             loss_per_mille: 0,
         }
+    }
+
+    /// True when it loses so much that what it sends last, or again, may well be lost.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.loss_per_mille > LOSSY_PER_MILLE
     }
 
     /// True when a packet may leave on it now.

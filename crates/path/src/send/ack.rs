@@ -9,6 +9,7 @@ use plait_congestion::{Acked, CongestionController, CongestionKind, Limit, NO_TH
 use plait_wire::SentFrame;
 
 use super::own_way::Sampled;
+use super::punctuality::FlightSample;
 use super::rate::AppLimited;
 use super::sent_packets::{PacketState, SentPacket};
 use super::{AckOutcome, AckReport, HandshakeState, SendFlow};
@@ -184,7 +185,7 @@ impl SendFlow {
     /// RFC 9002 5.1: one sample, if the largest number is newly acked and something newly acked asked for an ack.
     fn sample_rtt(&mut self, now: Instant, space: Space, report: &AckReport, newly_acked: &NewlyAcked) -> bool {
         let newest = newly_acked.newest.filter(|(number, _)| *number == report.largest);
-        let Some((number, SentPacket { sent_at, .. })) = newest else {
+        let Some((number, SentPacket { sent_at, rate, .. })) = newest else {
             if space == Space::Data {
                 self.rtt.own_way_mut().on_old_ack(now, report.largest, report.delay, report.via);
             }
@@ -200,6 +201,11 @@ impl SendFlow {
             (_, HandshakeState::Confirmed) => report.delay.min(self.config.max_ack_delay),
             _ => report.delay,
         };
+        if space == Space::Data {
+            let rtt = now.since(sent_at).saturating_sub(delay);
+            let arrival = FlightSample { number, sent_at, rtt, flight_bytes: rate.flight_bytes() };
+            self.rtt.judge(now, &arrival);
+        }
         let before = self.rtt.smoothed();
         self.rtt.on_sample(now, now.since(sent_at), delay, report.via);
         let sample = Sampled { number, sent_at, rtt: self.rtt.adjusted(), via: report.via };

@@ -11,6 +11,7 @@ mod number_filter;
 mod own_way;
 pub(crate) mod pair_rtts;
 mod pto;
+mod punctuality;
 mod rate;
 mod reorder;
 mod rtt;
@@ -331,6 +332,7 @@ impl SendFlow {
     #[inline]
     pub(crate) fn book(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
         let (mark, app_limited) = self.mark(now, packet);
+        let is_first = self.in_flight == 0 && packet.ack_eliciting && !packet.elsewhere && space == Space::Data;
         let packet = &PacketInfo { app_limited: app_limited == AppLimited::Yes, ..*packet };
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
         let number = state.sent.next();
@@ -349,6 +351,9 @@ impl SendFlow {
             self.pacer.on_sent(bytes);
             self.controller.on_sent(now, bytes, self.flight(), number);
             self.note_window_use(space, number);
+        }
+        if is_first {
+            self.rtt.on_flight_sent(number, now, self.rate.estimate_bps());
         }
         if packet.ecn_marked {
             self.ecn.on_sent(now, space, self.rtt.pto_base());

@@ -20,6 +20,13 @@ pub(crate) struct RateMark {
     lost_bytes: u32,
 }
 
+impl RateMark {
+    /// Bytes in flight when the packet had left.
+    pub(crate) fn flight_bytes(self) -> u64 {
+        u64::from(self.flight_bytes)
+    }
+}
+
 /// What holds for a packet as it leaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaving {

@@ -6,6 +6,7 @@ use plait_base::limits::TIMER_GRANULARITY;
 use plait_base::{Instant, PathId};
 
 use super::own_way::OwnWay;
+use super::punctuality::{FlightSample, Punctuality};
 
 /// Windows over which the largest sample is remembered.
 const MAX_WINDOW: Duration = Duration::from_secs(10);
@@ -29,6 +30,8 @@ pub(crate) struct RttEstimator {
     before: Option<(PathId, Duration)>,
     /// How much longer it is by the path's own way back.
     own_way: OwnWay,
+    /// How much later than it said acks came lately.
+    punctuality: Punctuality,
     /// Smoothed RTT and four times its variation: asked for at every packet, changed by every sample.
     pto_base: Duration,
 }
@@ -49,6 +52,7 @@ impl RttEstimator {
             via: None,
             before: None,
             own_way: OwnWay::new(own),
+            punctuality: Punctuality::default(),
             pto_base: pto_base(initial, initial / 2),
         }
     }
@@ -100,6 +104,25 @@ impl RttEstimator {
             self.max_since = now;
         }
         self.max[0] = self.max[0].max(latest);
+    }
+
+    /// A packet of `Data` left while none was under way.
+    pub(crate) fn on_flight_sent(&mut self, number: u64, now: Instant, rate_bps: Option<u64>) {
+        if self.first_sample_at.is_some() {
+            self.punctuality.on_flight_sent(number, now, self.pto_base, rate_bps);
+        }
+    }
+
+    /// A packet arrived: it may show whether the estimate of the time when its flight began kept its word.
+    #[inline]
+    pub(crate) fn judge(&mut self, now: Instant, arrival: &FlightSample) {
+        self.punctuality.on_sample(now, arrival);
+    }
+
+    /// How much later than estimated acks came at most in the last 10 to 20 seconds, of flights that left an idle path.
+    #[inline]
+    pub(crate) fn late(&self) -> Duration {
+        self.punctuality.worst()
     }
 
     /// The same estimate anew, of another address.

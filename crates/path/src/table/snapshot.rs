@@ -39,6 +39,8 @@ pub struct PathSnapshot {
     pub scheduled_rtt: Option<Duration>,
     /// Largest RTT sample of the last 10 to 20 seconds; zero before the first.
     pub rtt_max: Duration,
+    /// How much later than estimated acks came at most in the last 10 to 20 seconds, of flights that left when it was idle.
+    pub rtt_late: Duration,
     /// Its probe time-out without backoff.
     pub pto: Duration,
     /// Slow start threshold, bytes; `u64::MAX` before the first congestion event.
@@ -70,6 +72,7 @@ impl Path {
             room,
             scheduled_rtt: self.scheduled_rtt(),
             rtt_max: self.send.rtt().max(),
+            rtt_late: self.send.rtt().late(),
             pto: self.pto(),
             ssthresh_bytes: self.send.ssthresh(),
             max_datagram_bytes: self.mtu(),

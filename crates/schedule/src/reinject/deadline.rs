@@ -58,7 +58,10 @@ impl Reinjection for Deadline {
         "deadline"
     }
 
-    fn judge(&mut self, idle: &PathView, _: &PathView, packet: &Outstanding, _: Occasion, now: Instant) -> Verdict {
+    fn judge(&mut self, idle: &PathView, _: &PathView, packet: &Outstanding, why: Occasion, now: Instant) -> Verdict {
+        if why == Occasion::Held {
+            return Verdict::No;
+        }
         let budget = u128::from(self.new_bytes) * u128::from(self.settings.budget_percent);
         if u128::from(self.copied_bytes + packet.bytes) * 100 > budget {
             return Verdict::No;

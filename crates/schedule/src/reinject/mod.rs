@@ -38,6 +38,8 @@ pub enum Occasion {
     Drained,
     /// All data was sent, but more may follow at any time: the application is the slower one just now.
     Paused,
+    /// What is left was dealt to a faster path, which is waited for, and no stream goes on.
+    Held,
     /// The peer's flow control or our own send buffer lets nothing new out until the oldest data arrives.
     Blocked,
 }

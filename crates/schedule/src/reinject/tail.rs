@@ -7,18 +7,21 @@
 use std::time::Duration;
 
 use plait_base::Instant;
+use plait_base::limits::{MAX_UNSTEADY_COPIES_BYTES, UNSTEADY_COPIES_SHARE};
 
 use super::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, next_round_trip};
 use crate::view::{PathView, Room};
 
-/// Share of lost packets above which a path's last data is doubled at once, in parts per thousand.
-const LOSSY_PER_MILLE: u32 = 20;
 /// Data that is doubled just in case: one byte of so many that were sent,
 const INSURANCE_SHARE: u64 = 16;
 /// and so many more, bytes.
 const INSURANCE_FREE_BYTES: u64 = 16_000;
 /// The same where more data follows: what a slow path holds up there is its window at most, bytes.
 const TAKEOVER_FREE_BYTES: u64 = 64_000;
+
+/// The flight of an unsteady path is copied where it is no more than so many windows of the path that takes it: the window of a
+/// path that carries little grows only by what is copied.
+const UNSTEADY_FLIGHT_WINDOWS: u64 = 4;
 
 /// A flight of more packets is doubled on a path that is being opened.
 const OPENING_FLIGHT_PACKETS: u64 = 3;
@@ -59,6 +62,15 @@ impl Default for Tail {
 }
 
 impl Tail {
+    /// True where acks of `busy` came so late lately that those of copies sent at once had come sooner. What is copied then is
+    /// small, for the path that takes it, and all in all it is no more than what is sent.
+    fn is_unsteady(&self, idle: &PathView, busy: &PathView, back: Duration) -> bool {
+        let gains = busy.rtt_late >= GAIN_MIN
+            && busy.rtt.is_some_and(|rtt| rtt.saturating_add(busy.rtt_late) > back + back / 16);
+        let is_small = busy.in_flight_bytes <= idle.window_bytes.saturating_mul(UNSTEADY_FLIGHT_WINDOWS);
+        gains && is_small && self.copied_bytes <= MAX_UNSTEADY_COPIES_BYTES + self.sent_bytes / UNSTEADY_COPIES_SHARE
+    }
+
     fn can_afford(&self, bytes: u64, free_bytes: u64) -> bool {
         self.copied_bytes + bytes <= free_bytes + self.sent_bytes / INSURANCE_SHARE
     }
@@ -88,6 +100,10 @@ impl Reinjection for Tail {
         let (Some(expected), Some(overdue)) = (packet.expected_ack(busy, now), packet.overdue_at(busy)) else {
             return Verdict::Copy;
         };
+        let is_unsteady = occasion != Occasion::Blocked && self.is_unsteady(idle, busy, back);
+        if occasion == Occasion::Held {
+            return if is_unsteady { Verdict::Copy } else { Verdict::No };
+        }
         // While more data follows, a path is idle for a moment only and acks are late for many reasons: what it takes over
         // keeps to a budget. At the end of all data nothing is gained by thrift.
         let ends = occasion == Occasion::Drained;
@@ -104,12 +120,14 @@ impl Reinjection for Tail {
         if may && (now >= late || expected > now + back + margin) {
             return Verdict::Copy;
         }
-        // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use.
-        let helps = now + back < overdue + busy.rtt_or_max();
-        let doubtful = busy.loss_per_mille > LOSSY_PER_MILLE;
+        // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use. Where
+        // more is lost, so may be the repair.
+        let doubtful = busy.is_lossy();
+        let repaired = if doubtful { overdue + overdue.since(packet.sent_at) } else { overdue };
+        let helps = now + back < repaired + busy.rtt_or_max();
         let last = occasion != Occasion::Blocked && self.can_afford(packet.bytes, INSURANCE_FREE_BYTES);
         let settled = if ends { now } else { self.fresh_at + PAUSE };
-        match helps && (doubtful || last) {
+        match is_unsteady || (helps && (doubtful || last)) {
             true if now >= settled => Verdict::Copy,
             true => Verdict::Later(settled.min(late)),
             false => Verdict::Later(late),

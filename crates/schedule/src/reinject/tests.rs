@@ -72,6 +72,61 @@ fn overdue_and_lossy_packets_are_copied() {
 }
 
 #[test]
+fn what_a_lossy_path_sends_again_may_be_lost_as_well() {
+    // Overdue at 40 ms; what repairs it would be so at 80, and what repairs that is home at 100.
+    let (idle, mut busy) = (view(0, 60), view(1, 20));
+    busy.rtt_var = ms(5);
+    let judge = |busy: &PathView, now| tail().judge(&idle, busy, &packet(0, 1200), Occasion::Drained, at(now));
+    assert_eq!(judge(&busy, 0), Verdict::Later(at(40)));
+    busy.loss_per_mille = 50;
+    assert_eq!(judge(&busy, 39), Verdict::Copy);
+    let far = view(0, 100);
+    assert_eq!(tail().judge(&far, &busy, &packet(0, 1200), Occasion::Drained, at(0)), Verdict::Later(at(40)));
+}
+
+#[test]
+fn what_leaves_on_a_path_that_broke_its_word_is_copied_at_once() {
+    let (idle, mut busy) = (view(0, 50), view(1, 30));
+    (busy.rtt_var, busy.in_flight_bytes) = (ms(5), 9_000);
+    let judge = |busy: &PathView, occasion| tail().judge(&idle, busy, &packet(0, 1200), occasion, at(1));
+    let at_once = [Occasion::Drained, Occasion::Paused, Occasion::Held];
+    for occasion in at_once {
+        assert_ne!(judge(&busy, occasion), Verdict::Copy);
+    }
+    // 90 ms late: the copy comes sooner by 70.
+    busy.rtt_late = ms(90);
+    for occasion in at_once {
+        assert_eq!(judge(&busy, occasion), Verdict::Copy, "{occasion:?}");
+    }
+    assert_ne!(judge(&busy, Occasion::Blocked), Verdict::Copy, "no place is taken from new data");
+    // The copy would come 2 ms sooner at best, or none of 20 ms is at stake.
+    busy.rtt_late = ms(22);
+    assert_ne!(judge(&busy, Occasion::Drained), Verdict::Copy);
+    (busy.rtt, busy.rtt_late) = (Some(ms(49)), ms(19));
+    assert_eq!(judge(&busy, Occasion::Held), Verdict::No);
+    // The idle path admits 10,000 bytes: this is no small answer.
+    (busy.rtt_late, busy.in_flight_bytes) = (ms(90), 40_001);
+    assert_eq!(judge(&busy, Occasion::Held), Verdict::No);
+}
+
+#[test]
+fn copies_of_what_a_path_holds_that_broke_its_word_are_bounded() {
+    let (idle, mut busy) = (view(0, 50), view(1, 30));
+    busy.rtt_late = ms(90);
+    let mut policy = Tail::default();
+    let judge = |policy: &mut Tail| policy.judge(&idle, &busy, &packet(0, 1200), Occasion::Held, at(1));
+    for _ in 0..100 {
+        policy.on_sent(1200, 0, at(0));
+        assert_eq!(judge(&mut policy), Verdict::Copy);
+        policy.on_sent(1200, 1200, at(0));
+    }
+    policy.on_sent(130_000, 130_000, at(0));
+    assert_eq!(judge(&mut policy), Verdict::No);
+    policy.on_sent(130_000, 0, at(0));
+    assert_eq!(judge(&mut policy), Verdict::Copy);
+}
+
+#[test]
 fn the_last_packets_are_doubled_within_a_budget() {
     let (idle, busy) = (view(0, 20), view(1, 20));
     let mut tail = Tail::default();
@@ -173,6 +228,7 @@ fn deadline_keeps_to_its_ages_and_its_budget() {
     assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::Copy);
     let quick = view(0, 1);
     assert_eq!(policy.judge(&quick, &busy, &packet(0, 1), Occasion::Drained, at(19)), Verdict::Later(at(20)));
+    assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Held, at(110)), Verdict::No);
     // A fifth of the 64 kB assumed at first, and of what is sent later.
     policy.on_sent(12_000, 12_000, at(0));
     assert_eq!(policy.judge(&idle, &busy, &packet(0, 1), Occasion::Drained, at(110)), Verdict::No);

@@ -612,3 +612,36 @@ fn acks_that_died_with_their_path_go_again() {
     // 1.84 seconds over path 1 alone. The server's probe time-out, before it has a sample, would be a second.
     assert!(outcome.elapsed < Duration::from_millis(2_100), "{:?}", outcome.elapsed);
 }
+
+/// Requests over a nearer path that changes, as `examples/off-design` has them: the time that one in twenty exceeds, over both
+/// paths and over the farther one alone, which never changes.
+fn one_in_twenty(nearer: &str, changes: &[(&str, &str)], period_s: f64, response_bytes: u32) -> (Duration, Duration) {
+    let event = |(i, change): (usize, &(&str, &str))| {
+        let at_s = i as f64 * period_s / 2.0 + 0.4;
+        format!("[[event]]\nat_s = {at_s}\npath = 0\n{} = {}\n", change.0, change.1)
+    };
+    let events: String = changes.iter().cycle().take(40).enumerate().map(event).collect();
+    let text = format!(
+        "[[path]]\n{nearer}\n[[path]]\nrate_mbps = 20\nrtt_ms = 60\n{events}[transfer]\nkind = \"request-response\"\n\
+         request_bytes = 500\nresponse_bytes = {response_bytes}\ninterval_ms = 200\ncount = 100\n",
+    );
+    let of = |set: &[(&str, &str)]| {
+        let mut delays = outcome(&text, set, 1).delays();
+        delays.sort_unstable();
+        assert_eq!(delays.len(), 100);
+        delays[94]
+    };
+    (of(&[]), of(&[("endpoints.extension", "none"), ("endpoints.initial_path", "1")]))
+}
+
+#[test]
+fn answers_over_a_path_that_changes_are_no_later_than_over_a_steady_one() {
+    let rates =
+        one_in_twenty("rate_mbps = 100\nrtt_ms = 20", &[("rate_mbps", "2"), ("rate_mbps", "100")], 1.0, 100_000);
+    let trips = one_in_twenty("rate_mbps = 80\nrtt_ms = 30", &[("rtt_ms", "130"), ("rtt_ms", "30")], 2.0, 30_000);
+    let lossy = "rate_mbps = 30\nrtt_ms = 20\nvary = { interval_ms = 500, loss = [0.0, 0.2] }";
+    let losses = one_in_twenty(lossy, &[], 1.0, 30_000);
+    for (both, alone) in [rates, trips, losses] {
+        assert!(both <= alone.mul_f64(1.03), "{both:?} over both, {alone:?} over the farther one alone");
+    }
+}

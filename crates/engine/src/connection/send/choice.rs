@@ -4,7 +4,7 @@ use plait_base::time::earliest;
 use plait_base::{Instant, PathId, Side, Space};
 use plait_path::{Path, Paths, SendRoom, frame_room};
 use plait_schedule::reinject::Occasion;
-use plait_schedule::{Decision, Demand, DemandKind, PathView, Room, WaitReason, fastest};
+use plait_schedule::{Backlog, Decision, Demand, DemandKind, PathView, Room, WaitReason, fastest};
 use plait_stream::{Datagrams, Streams};
 
 use crate::config::StreamPlacement;
@@ -31,6 +31,13 @@ pub(crate) struct Offer {
     pub(crate) is_credit_blocked: bool,
     /// Why an idle path may take over what others have under way; none while there is new data or nothing under way.
     pub(crate) occasion: Option<Occasion>,
+}
+
+impl Offer {
+    /// True where what waits is the end of all streams in use.
+    fn is_final(&self) -> bool {
+        self.demand.is_some_and(|demand| demand.kind == DemandKind::Stream && demand.backlog == Backlog::Final)
+    }
 }
 
 /// The keys that packets of the data space are sealed with.
@@ -70,40 +77,42 @@ impl Scheduling {
         {
             return Some(choice);
         }
+        let mut occasion = offer.occasion;
         if !empty.has_scheduled() {
-            let scheduled = self.next_scheduled(&mut paths.table, streams, datagrams, offer);
-            if scheduled.is_some() {
-                return scheduled;
+            match self.next_scheduled(&mut paths.table, streams, datagrams, offer) {
+                Ok(choice) => return Some(choice),
+                Err(Some(WaitReason::Faster(_))) if offer.is_final() => occasion = Some(Occasion::Held),
+                Err(_) => {}
             }
         }
         if offer.keys == DataKeys::ZeroRtt {
             return None;
         }
-        let rest = self.next_reinjection(&mut paths.table, offer, empty);
+        let rest = self.next_reinjection(&mut paths.table, offer, occasion, empty);
         let rest = rest.or_else(|| self.acks.next(offer.now, &paths.table, &self.full_sockets, empty));
         rest.or_else(|| self.next_idle_search(paths, datagrams, offer, empty))
     }
 
-    /// What the scheduler decides about what waits for it.
+    /// What the scheduler decides about what waits for it, or why it waits.
     fn next_scheduled(
         &mut self,
         paths: &mut Paths,
         streams: &mut Streams,
         datagrams: &Datagrams,
         offer: &Offer,
-    ) -> Option<Choice> {
+    ) -> Result<Choice, Option<WaitReason>> {
         // Asked first: new data without credit is no demand.
         if offer.is_credit_blocked {
             self.scheduler.on_credit_blocked(offer.now);
         }
-        let demand = offer.demand.as_ref()?;
+        let demand = offer.demand.as_ref().ok_or(None)?;
         match self.decide(paths, streams, datagrams, offer, demand) {
             Decision::Send(path) if self.is_for_control_alone(path, offer, demand) => {
-                Some(Choice { path, purpose: Purpose::Control })
+                Ok(Choice { path, purpose: Purpose::Control })
             }
-            Decision::Send(path) => Some(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
-            Decision::SendAlso { primary: path, .. } => Some(Choice { path, purpose: Purpose::Data }),
-            Decision::Wait(_) => None,
+            Decision::Send(path) => Ok(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
+            Decision::SendAlso { primary: path, .. } => Ok(Choice { path, purpose: Purpose::Data }),
+            Decision::Wait(reason) => Err(Some(reason)),
         }
     }
 
@@ -161,7 +170,7 @@ impl Scheduling {
             if let Some(choice) = found {
                 if table.path(choice.path).is_some_and(Path::is_fresh) {
                     // The first packet of a path is full-sized, and takes along what waits on another one.
-                    let _ = self.next_reinjection(table, offer, empty);
+                    let _ = self.next_reinjection(table, offer, offer.occasion, empty);
                 }
                 let takes_copies = choice.purpose == Purpose::Validation && self.copies.are_for(choice.path);
                 let with_copies = Choice { purpose: Purpose::Copies, ..choice };
@@ -236,9 +245,15 @@ impl Scheduling {
     }
 
     /// With nothing new to send, an idle path may take over what others still hold.
-    fn next_reinjection(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
+    fn next_reinjection(
+        &mut self,
+        paths: &mut Paths,
+        offer: &Offer,
+        occasion: Option<Occasion>,
+        empty: &EmptyChoices,
+    ) -> Option<Choice> {
         self.reinjector.forget_next_look();
-        let occasion = offer.occasion?;
+        let occasion = occasion?;
         if !paths.is_multipath() || offer.openings == Permission::Awaited || paths.open_slots().nth(1).is_none() {
             return None;
         }

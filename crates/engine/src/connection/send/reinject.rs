@@ -144,7 +144,7 @@ impl Reinjector {
         };
         let order = match occasion {
             Occasion::Drained => FlightOrder::NewestFirst,
-            Occasion::Blocked | Occasion::Paused => FlightOrder::OldestFirst,
+            Occasion::Blocked | Occasion::Paused | Occasion::Held => FlightOrder::OldestFirst,
         };
         found.clear();
         path.take_copies(order, most, wanted, found)

@@ -152,12 +152,12 @@ impl Onlooker<'_> {
             rtt_var: path.send.rtt_var,
             rtt_min: path.send.rtt_min.unwrap_or_default(),
             rtt_max: path.rtt_max,
+            rtt_late: path.rtt_late,
             window_bytes: path.send.window_bytes,
             in_flight_bytes: path.send.in_flight_bytes,
             ssthresh_bytes: path.ssthresh_bytes,
             max_datagram_bytes: u64::from(path.max_datagram_bytes),
             sent_bytes: path.send.sent_bytes,
-            sent_packets: path.send.packets_sent,
             delivery_rate_bps: path.send.delivery_rate_bps,
             loss_per_mille: path.send.loss_per_mille,
         }

@@ -1,0 +1,127 @@
+//! How much later than promised acks came of what left a path that had stood idle.
+//!
+//! A path whose rate or round trip changes shows it by the answer that meets the change. The estimates follow soon, so that
+//! nothing of it is left when the path changes back and forth: what remains is kept here for a while.
+
+use std::time::Duration;
+
+use plait_base::Instant;
+
+/// The largest lateness of so long is remembered, and of as long again.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// What the estimates said when a flight began: a packet left, and none was under way.
+#[derive(Clone, Copy, Debug)]
+struct Promise {
+    number: u64,
+    sent_at: Instant,
+    /// Within so long its ack was to come.
+    within: Duration,
+    /// Or when what is ahead of it has drained at this rate; nothing is promised before one was measured.
+    rate_bps: u64,
+}
+
+/// The packet that a sample of the RTT is of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlightSample {
+    pub(crate) number: u64,
+    pub(crate) sent_at: Instant,
+    /// The sample, less the peer's ack delay.
+    pub(crate) rtt: Duration,
+    /// Bytes in flight when it had left.
+    pub(crate) flight_bytes: u64,
+}
+
+/// The largest lateness of this window and of the one before, and the promise that is open.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Punctuality {
+    promise: Option<Promise>,
+    worst: [Duration; 2],
+    since: Instant,
+}
+
+impl Punctuality {
+    /// A packet left while none was under way: `within` is the time that the estimates give its ack. It holds for what leaves
+    /// so long after it, as far as no ack changes the estimates.
+    pub(crate) fn on_flight_sent(&mut self, number: u64, sent_at: Instant, within: Duration, rate_bps: Option<u64>) {
+        // The one before it is open while acks of what it promised may come.
+        if self.promise.is_none_or(|promise| promise.sent_at + promise.within < sent_at) {
+            self.promise = rate_bps.map(|rate_bps| Promise { number, sent_at, within, rate_bps });
+        }
+    }
+
+    /// An ack brought a sample, by whichever way.
+    pub(crate) fn on_sample(&mut self, now: Instant, arrival: &FlightSample) {
+        if now.since(self.since) >= WINDOW {
+            self.worst = [Duration::ZERO, self.worst[0]];
+            self.since = now;
+        }
+        let Some(promise) = self.promise.filter(|promise| arrival.number >= promise.number) else { return };
+        if arrival.sent_at > promise.sent_at + promise.within {
+            self.promise = None;
+            return;
+        }
+        let drained = u128::from(arrival.flight_bytes) * 8_000_000_000 / u128::from(promise.rate_bps.max(1));
+        let drained = Duration::from_nanos(u64::try_from(drained).unwrap_or(u64::MAX));
+        let late = arrival.rtt.saturating_sub(promise.within.max(drained));
+        self.worst[0] = self.worst[0].max(late);
+    }
+
+    /// The largest lateness of the last 10 to 20 seconds.
+    #[inline]
+    pub(crate) fn worst(&self) -> Duration {
+        self.worst[0].max(self.worst[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn at(ms: u32) -> Instant {
+        Instant::ZERO + MS * ms
+    }
+
+    fn arrival(number: u64, sent: u32, rtt: u32) -> FlightSample {
+        FlightSample { number, sent_at: at(sent), rtt: MS * rtt, flight_bytes: 10_000 }
+    }
+
+    #[test]
+    fn what_comes_later_than_promised_is_remembered_for_a_while() {
+        let mut punctuality = Punctuality::default();
+        punctuality.on_flight_sent(7, at(0), MS * 40, Some(8_000_000));
+        punctuality.on_sample(at(35), &arrival(7, 0, 35));
+        assert_eq!(punctuality.worst(), Duration::ZERO, "the word was kept");
+        punctuality.on_sample(at(120), &arrival(8, 0, 120));
+        assert_eq!(punctuality.worst(), MS * 80);
+        punctuality.on_sample(at(10_500), &arrival(9, 10_480, 20));
+        assert_eq!(punctuality.worst(), MS * 80);
+        punctuality.on_sample(at(20_600), &arrival(10, 20_580, 20));
+        assert_eq!(punctuality.worst(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_flight_that_drains_at_the_measured_rate_is_in_time() {
+        let mut punctuality = Punctuality::default();
+        // 10,000 bytes at 1 Mbit/s are 80 ms.
+        punctuality.on_flight_sent(7, at(0), MS * 40, Some(1_000_000));
+        punctuality.on_sample(at(80), &arrival(7, 0, 80));
+        assert_eq!(punctuality.worst(), Duration::ZERO);
+        punctuality.on_sample(at(101), &arrival(7, 0, 101));
+        assert_eq!(punctuality.worst(), MS * 21);
+    }
+
+    #[test]
+    fn nothing_is_promised_without_a_rate_nor_for_what_left_before_or_long_after() {
+        let mut punctuality = Punctuality::default();
+        punctuality.on_flight_sent(7, at(0), MS * 40, None);
+        punctuality.on_sample(at(200), &arrival(7, 0, 200));
+        punctuality.on_flight_sent(9, at(200), MS * 40, Some(8_000_000));
+        punctuality.on_sample(at(400), &arrival(8, 200, 200));
+        punctuality.on_sample(at(500), &arrival(10, 241, 259));
+        punctuality.on_sample(at(500), &arrival(9, 200, 300));
+        assert_eq!(punctuality.worst(), Duration::ZERO);
+    }
+}
