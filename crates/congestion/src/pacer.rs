@@ -12,8 +12,8 @@ const BURST_DATAGRAMS: u64 = 10;
 const BURST_TIME: Duration = Duration::from_millis(2);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few.
 const QUANTUM_TIME: Duration = Duration::from_micros(500);
-/// Behind a queue that holds no burst no more than so many datagrams leave at once, as an ack of two lets them out, or what a
-/// held sender waits for.
+/// Behind a queue where bursts of several paths meet no more than so many datagrams leave at once, as an ack of two lets them
+/// out, or what a held sender waits for.
 const TIGHT_DATAGRAMS: i128 = 2;
 /// Bursts are tried again when losses were found so many times after the end of one was lost.
 const TIGHT_LOSSES: u32 = 32;
@@ -45,6 +45,15 @@ pub enum LossPattern {
     Scattered,
 }
 
+/// Whether packets of other paths of the connection may meet those of this one in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// No other path is in use.
+    Alone,
+    /// Others are, and who shares a queue with whom is not known.
+    Siblings,
+}
+
 /// Rate in bytes per second and the bucket's size in bytes times 10^9.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
@@ -70,12 +79,14 @@ pub struct Pacer {
     tight: Option<Tight>,
 }
 
-/// A second bucket, of one datagram or of what leaves in 2 ms, but that of no more than two or what leaves in half a millisecond.
+/// A second bucket, of one datagram or of what leaves in 2 ms.
 #[derive(Clone, Copy, Debug)]
 struct Tight {
     credit: i128,
     /// It ends when losses were found so many times more.
     losses_left: u32,
+    /// Where bursts of several paths meet the queue holds less of each.
+    company: Company,
 }
 
 impl Pacer {
@@ -137,8 +148,11 @@ impl Pacer {
         let in_burst_time = rate * BURST_TIME.as_nanos() as i128;
         let burst = (needed * i128::from(BURST_DATAGRAMS)).max(in_burst_time);
         let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
+        // Hosts wake up late: a smaller bucket overflows, which costs more than it saves where no other path is in the way.
         let in_quantum = rate * QUANTUM_TIME.as_nanos() as i128;
-        let tight = in_burst_time.min((needed * TIGHT_DATAGRAMS).max(in_quantum)).max(needed).min(burst);
+        let meets = self.tight.is_some_and(|tight| tight.company == Company::Siblings);
+        let most = if meets { (needed * TIGHT_DATAGRAMS).max(in_quantum) } else { in_burst_time };
+        let tight = in_burst_time.min(most).max(needed).min(burst);
         Some(Terms { rate, burst, tight })
     }
 
@@ -181,10 +195,10 @@ impl Pacer {
     }
 
     /// Packets were found lost, and the RTT was above the smallest by `queued`. A queue that cannot hold a burst drops its end, all
-    /// the more where bursts of several paths meet. Packets leave one by one then, on fast paths in pairs, until one is lost to a
-    /// queue that holds a burst. Only bursts show whether the queue still drops them, so they are tried again after `TIGHT_LOSSES`
-    /// losses: a link that loses at random would be paced for nothing.
-    pub fn on_lost(&mut self, pattern: LossPattern, queued: Duration, pace: &Pace) {
+    /// the more where bursts of several paths meet. Packets leave one by one then, on a fast path what 2 ms hold and in company
+    /// pairs, until one is lost to a queue that holds a burst. Only bursts show whether the queue still drops them, so they are
+    /// tried again after `TIGHT_LOSSES` losses: a link that loses at random would be paced for nothing.
+    pub fn on_lost(&mut self, pattern: LossPattern, company: Company, queued: Duration, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
         let holds_a_burst = queued.as_nanos() as i128 * terms.rate >= terms.burst;
         let credit = self.tight.map_or(self.credit.min(terms.tight), |tight| tight.credit);
@@ -193,7 +207,7 @@ impl Pacer {
             (LossPattern::Burst, _) => TIGHT_LOSSES,
             (LossPattern::Scattered, tight) => tight.map_or(0, |tight| tight.losses_left - 1),
         };
-        self.tight = (losses_left > 0).then_some(Tight { credit, losses_left });
+        self.tight = (losses_left > 0).then_some(Tight { credit, losses_left, company });
     }
 }
 

@@ -163,9 +163,9 @@ fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
     };
     let mut pacer = Pacer::new(at(0), None);
     assert_eq!(burst(&mut pacer, at(0), true), 10);
-    pacer.on_lost(LossPattern::Scattered, Duration::ZERO, &pace(false));
+    pacer.on_lost(LossPattern::Scattered, Company::Siblings, Duration::ZERO, &pace(false));
     assert_eq!(burst(&mut pacer, at(40_000), false), 5, "losses here and there are no queue's");
-    pacer.on_lost(LossPattern::Burst, Duration::from_millis(79), &pace(false));
+    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::from_millis(79), &pace(false));
     assert_eq!(burst(&mut pacer, at(50_000), false), 1);
     assert_eq!(pacer.ready_at(at(50_000), &pace(false)), Some(at(58_000)));
     assert!(!pacer.is_rested());
@@ -173,31 +173,39 @@ fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
     // A window that leaves at once after a rest does not wait a round trip.
     assert_eq!(burst(&mut pacer, at(600_000), true), 10);
     assert_eq!(burst(&mut pacer, at(900_000), false), 1);
-    pacer.on_lost(LossPattern::Burst, Duration::from_millis(80), &pace(false));
+    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::from_millis(80), &pace(false));
     assert_eq!(burst(&mut pacer, at(1_200_000), false), 10, "the queue holds a burst");
-    pacer.on_lost(LossPattern::Burst, Duration::ZERO, &pace(false));
+    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::ZERO, &pace(false));
     for left in (0..32).rev() {
         assert_eq!(burst(&mut pacer, at(1_500_000), false), u64::from(left == 31), "{left}");
-        pacer.on_lost(LossPattern::Scattered, Duration::ZERO, &pace(false));
+        pacer.on_lost(LossPattern::Scattered, Company::Siblings, Duration::ZERO, &pace(false));
     }
     assert_eq!(burst(&mut pacer, at(1_500_000), false), 9, "bursts are tried again");
 }
 
 #[test]
-fn where_bursts_end_fast_paths_send_in_pairs() {
+fn where_bursts_end_fast_paths_send_in_pairs_if_they_may_meet() {
     // Bytes per second; one datagram of 1200 bytes where 2 ms hold no more, two of them, or half a millisecond.
-    for (rate, expected) in [(150_000, 1), (1_150_000, 1), (1_250_000, 2), (4_000_000, 2), (10_000_000, 4)] {
-        let pace =
-            Pace { srtt: Duration::ZERO, window_bytes: 0, max_datagram_bytes: MSS, rate: Some(rate), idle: false };
-        let mut pacer = Pacer::new(at(0), None);
-        pacer.refill(at(0), &pace);
-        pacer.on_lost(LossPattern::Burst, Duration::ZERO, &pace);
-        let mut sent = 0;
-        pacer.refill(at(100_000), &pace);
-        while pacer.ready_at(at(100_000), &pace).is_none() {
-            pacer.on_sent(MSS);
-            sent += 1;
+    let with_siblings = [(150_000, 1), (1_150_000, 1), (1_250_000, 2), (4_000_000, 2), (10_000_000, 4)];
+    let alone = [(150_000, 1), (1_250_000, 2), (4_000_000, 6), (10_000_000, 16)];
+    let cases = [(Company::Siblings, &with_siblings[..]), (Company::Alone, &alone[..])];
+    for (company, rates) in cases {
+        for &(rate, expected) in rates {
+            let pace =
+                Pace { srtt: Duration::ZERO, window_bytes: 0, max_datagram_bytes: MSS, rate: Some(rate), idle: false };
+            let mut pacer = Pacer::new(at(0), None);
+            pacer.refill(at(0), &pace);
+            // Who is there when a loss shows counts, not who was.
+            pacer.on_lost(LossPattern::Burst, Company::Alone, Duration::ZERO, &pace);
+            pacer.on_lost(LossPattern::Scattered, company, Duration::ZERO, &pace);
+            pacer.on_sent(100_000);
+            let mut sent = 0;
+            pacer.refill(at(2_000_000), &pace);
+            while pacer.ready_at(at(2_000_000), &pace).is_none() {
+                pacer.on_sent(MSS);
+                sent += 1;
+            }
+            assert_eq!(sent, expected, "{company:?}, {rate} bytes per second");
         }
-        assert_eq!(sent, expected, "{rate} bytes per second");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
-use plait_congestion::{Congestion, CongestionKind, LossPattern, Lost};
+use plait_congestion::{Company, Congestion, CongestionKind, LossPattern, Lost};
 
 use super::rate::{AppLimited, RateMark};
 use super::sent_packets::{PacketState, SentPacket, SentPackets};
@@ -272,10 +272,12 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
+            let is_alone = shared.established().all(|p| p.path == self.path);
+            let company = if is_alone { Company::Alone } else { Company::Siblings };
             let is_burst = losses.most_together >= BURST_LOSSES || losses.most_at_end >= BURST_END_LOSSES;
             let pattern = if is_burst { LossPattern::Burst } else { LossPattern::Scattered };
             let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
-            self.pacer.on_lost(pattern, queued, &self.pace());
+            self.pacer.on_lost(pattern, company, queued, &self.pace());
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
             }
