@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
-/// The largest lateness of so long is remembered, and of as long again.
-const WINDOW: Duration = Duration::from_secs(10);
+use super::recent_max::RecentMax;
 
 /// What the estimates said when a flight began: a packet left, and none was under way.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +31,11 @@ pub(crate) struct FlightSample {
     pub(crate) flight_bytes: u64,
 }
 
-/// The largest lateness of this window and of the one before, and the promise that is open.
+/// The largest lateness of late, and the promise that is open.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Punctuality {
     promise: Option<Promise>,
-    worst: [Duration; 2],
-    since: Instant,
+    worst: RecentMax,
 }
 
 impl Punctuality {
@@ -52,25 +50,27 @@ impl Punctuality {
 
     /// An ack brought a sample, by whichever way.
     pub(crate) fn on_sample(&mut self, now: Instant, arrival: &FlightSample) {
-        if now.since(self.since) >= WINDOW {
-            self.worst = [Duration::ZERO, self.worst[0]];
-            self.since = now;
-        }
-        let Some(promise) = self.promise.filter(|promise| arrival.number >= promise.number) else { return };
+        let late = self.lateness(arrival);
+        self.worst.note(now, late);
+    }
+
+    /// How much later than promised a packet arrived; zero where nothing was promised of it.
+    fn lateness(&mut self, arrival: &FlightSample) -> Duration {
+        let promise = self.promise.filter(|promise| arrival.number >= promise.number);
+        let Some(promise) = promise else { return Duration::ZERO };
         if arrival.sent_at > promise.sent_at + promise.within {
             self.promise = None;
-            return;
+            return Duration::ZERO;
         }
         let drained = u128::from(arrival.flight_bytes) * 8_000_000_000 / u128::from(promise.rate_bps.max(1));
         let drained = Duration::from_nanos(u64::try_from(drained).unwrap_or(u64::MAX));
-        let late = arrival.rtt.saturating_sub(promise.within.max(drained));
-        self.worst[0] = self.worst[0].max(late);
+        arrival.rtt.saturating_sub(promise.within.max(drained))
     }
 
     /// The largest lateness of the last 10 to 20 seconds.
     #[inline]
     pub(crate) fn worst(&self) -> Duration {
-        self.worst[0].max(self.worst[1])
+        self.worst.get()
     }
 }
 

@@ -7,9 +7,7 @@ use plait_base::{Instant, PathId};
 
 use super::own_way::OwnWay;
 use super::punctuality::{FlightSample, Punctuality};
-
-/// Windows over which the largest sample is remembered.
-const MAX_WINDOW: Duration = Duration::from_secs(10);
+use super::recent_max::RecentMax;
 
 /// RTT estimate of a send flow. Each sample names the path on which its ack came back, because a sample is
 /// the one-way delay of this path plus that of the returning one.
@@ -21,9 +19,7 @@ pub(crate) struct RttEstimator {
     var: Duration,
     min: Duration,
     least: Duration,
-    /// Largest samples of this window and the one before.
-    max: [Duration; 2],
-    max_since: Instant,
+    max: RecentMax,
     first_sample_at: Option<Instant>,
     via: Option<PathId>,
     /// The way back before that, and its smallest sample: acks may go back and forth between two.
@@ -46,8 +42,7 @@ impl RttEstimator {
             var: initial / 2,
             min: Duration::ZERO,
             least: Duration::MAX,
-            max: [Duration::ZERO; 2],
-            max_since: Instant::ZERO,
+            max: RecentMax::default(),
             first_sample_at: None,
             via: None,
             before: None,
@@ -62,7 +57,7 @@ impl RttEstimator {
         let last = self.adjusted;
         (self.latest, self.adjusted) = (latest, latest);
         self.least = self.least.min(latest);
-        self.track_max(now, latest);
+        self.max.note(now, latest);
         let Some(_) = self.first_sample_at else {
             // RFC 9002 5.3: the first sample sets everything
             (self.min, self.smoothed, self.var) = (latest, latest, latest / 2);
@@ -96,14 +91,6 @@ impl RttEstimator {
         let without_queue = self.via.and_then(|_| (self.min + first).checked_sub(last));
         // A way back takes half of a round trip: where more is saved than that, the queue was on the way back.
         without_queue.filter(|rtt| *rtt >= self.min / 2).map_or(first, |rtt| rtt.min(first))
-    }
-
-    fn track_max(&mut self, now: Instant, latest: Duration) {
-        if now.since(self.max_since) >= MAX_WINDOW {
-            self.max = [Duration::ZERO, self.max[0]];
-            self.max_since = now;
-        }
-        self.max[0] = self.max[0].max(latest);
     }
 
     /// A packet of `Data` left while none was under way.
@@ -198,7 +185,7 @@ impl RttEstimator {
     /// Largest sample of the last 10 to 20 seconds; zero before the first.
     #[inline]
     pub(crate) fn max(&self) -> Duration {
-        self.max[0].max(self.max[1])
+        self.max.get()
     }
 
     /// When the first sample was taken.
