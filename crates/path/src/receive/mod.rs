@@ -160,11 +160,6 @@ impl ReceiveFlow {
         self.acks_unechoed = self.acks_unechoed.saturating_add(1);
     }
 
-    /// A report left in one more frame, on another path than the first.
-    pub fn on_ack_copied(&mut self) {
-        self.ack_frames_sent += 1;
-    }
-
     /// The peer acknowledged a packet with an ack that reported from `smallest` to `largest`: what lies between need
     /// not be reported again (RFC 9000 13.2.4). What lies below had not fitted and waits for a later ack.
     pub fn on_ack_acked(&mut self, smallest: u64, largest: u64) {
@@ -222,5 +217,10 @@ impl ReceiveFlow {
         let delay = micros.checked_shr(exponent.into()).unwrap_or(0);
         let ack = OutAck { form, path: self.path, ranges: &self.to_report, delay, ecn: self.ecn_counts() };
         w.write_ack(self.space, &ack)
+    }
+
+    /// Writes it once more, for another path than the first: no [`on_ack_sent`](Self::on_ack_sent) follows.
+    pub fn fill_ack_copy(&mut self, now: Instant, w: &mut FrameWriter<'_>, form: AckForm, exponent: u8) {
+        self.ack_frames_sent += u64::from(self.fill_ack(now, w, form, exponent).is_some());
     }
 }

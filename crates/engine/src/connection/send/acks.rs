@@ -202,9 +202,8 @@ impl Acks {
         self.copies.retain(|copy| {
             if copy.carrier == carrier.id()
                 && let Some(path) = paths.path_mut(copy.of)
-                && path.receive.fill_ack(now, w, form, exponent).is_some()
             {
-                path.receive.on_ack_copied();
+                path.receive.fill_ack_copy(now, w, form, exponent);
             }
             copy.carrier != carrier.id()
         });
@@ -250,9 +249,8 @@ impl Acks {
         let (form, exponent) = (paths.ack_form(), self.delay_exponent);
         if paths.slot_at(carrier).is_some_and(|slot| ack_need(slot, now) != AckNeed::None)
             && let Some(path) = paths.path_at_mut(carrier)
-            && path.receive.fill_ack(now, w, form, exponent).is_some()
         {
-            path.receive.on_ack_copied();
+            path.receive.fill_ack_copy(now, w, form, exponent);
         }
     }
 }

@@ -264,6 +264,16 @@ impl Bench {
         }
     }
 
+    /// Sends while there is room; how many packets.
+    fn send_all(&mut self, ms: u32) -> usize {
+        let mut sent = 0;
+        while self.room(ms) == SendRoom::Free {
+            self.send(ms);
+            sent += 1;
+        }
+        sent
+    }
+
     /// Loses packets at these times, one of them acked.
     fn lose(&mut self, times: &[u32], acked: Option<usize>, ack_at: u32) {
         let numbers: Vec<u64> = times.iter().map(|ms| self.send(*ms)).collect();
@@ -432,11 +442,7 @@ fn pacing_holds_back_a_burst() {
     b.flow.controller = b.scribe(100_000);
     b.send(0);
     b.ack(100, &[0..=0]).unwrap();
-    let mut sent = 0;
-    while b.room(100) == SendRoom::Free {
-        b.send(100);
-        sent += 1;
-    }
+    let sent = b.send_all(100);
     assert!((9..20).contains(&sent), "{sent}");
     assert!(matches!(b.room(100), SendRoom::Paced(t) if t > at(100) && t < at(110)));
     b.flow.config.pacing = Pacing::Off;
@@ -464,11 +470,7 @@ fn the_end_of_a_burst_lost_without_a_queue_ends_bursts() {
         b.ack(300, &acked).unwrap();
         assert_eq!(b.lost().len() as u64, lost);
         b.send_many(1, 310);
-        let mut sent = 0;
-        while b.room(400) == SendRoom::Free {
-            b.send(400);
-            sent += 1;
-        }
+        let sent = b.send_all(400);
         assert_eq!(sent, expected, "{acked:?} acked");
     }
 }
@@ -485,11 +487,7 @@ fn a_pair_lost_whole_says_nothing_of_bursts() {
     b.ack(302, &[1..=2, 5..=7]).unwrap();
     assert_eq!(b.lost().len(), 2);
     b.send_many(1, 310);
-    let mut sent = 0;
-    while b.room(400) == SendRoom::Free {
-        b.send(400);
-        sent += 1;
-    }
+    let sent = b.send_all(400);
     assert!(sent > 2, "{sent}");
 }
 
