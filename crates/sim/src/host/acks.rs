@@ -62,11 +62,7 @@ impl AckBook {
                 let numbers = self.of(path, space);
                 let range = first..last + 1;
                 // What was acknowledged before was looked at then.
-                let again = numbers.acked.contains_range(range.clone());
-                let known = again || numbers.sent.contains_range(range.clone());
-                if !again {
-                    numbers.acked.insert(range);
-                }
+                let known = !numbers.acked.insert(range.clone()) || numbers.sent.contains_range(range);
                 if index as usize >= MAX_ACK_RANGES {
                     Some(format!("an acknowledgement has over {MAX_ACK_RANGES} ranges"))
                 } else {

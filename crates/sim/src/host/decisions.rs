@@ -187,8 +187,8 @@ impl Decisions {
             Decision::Wait(WaitReason::Busy) => self.waited_busy += 1,
             Decision::Wait(WaitReason::NoPath) => self.waited_no_path += 1,
         }
-        let open = candidates(paths).next().is_some();
-        let idle = matches!(decision, Decision::Wait(_)) && open && demand.unsent_bytes > 0;
+        let may_send = || demand.unsent_bytes > 0 && candidates(paths).next().is_some();
+        let idle = matches!(decision, Decision::Wait(_)) && may_send();
         self.idle_since = idle.then(|| self.idle_since.unwrap_or(demand.now));
         if let Some(since) = self.idle_since {
             self.idle_longest = self.idle_longest.max(demand.now.since(since));

@@ -1,5 +1,6 @@
 //! Bytes that depend on their position, so that a byte in the wrong place is noticed.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use bytes::{Bytes, BytesMut};
@@ -22,20 +23,24 @@ fn tape() -> &'static Bytes {
     })
 }
 
+/// Where on the tape the pattern from `offset` on lies, at most `limit` bytes and at most 64 KiB of it.
+fn place(offset: u64, limit: u64) -> Range<usize> {
+    let at = (offset % PERIOD_BYTES as u64) as usize;
+    at..at + usize::try_from(limit).unwrap_or(usize::MAX).min(SLICE_BYTES)
+}
+
 /// The pattern from `offset` on, at most `limit` bytes and at most 64 KiB; no copy.
 pub(crate) fn slice(offset: u64, limit: u64) -> Bytes {
-    let at = (offset % PERIOD_BYTES as u64) as usize;
-    let count = usize::try_from(limit).unwrap_or(usize::MAX).min(SLICE_BYTES);
-    tape().slice(at..at + count)
+    tape().slice(place(offset, limit))
 }
 
 /// Where `data`, which begins at `offset`, first differs from the pattern.
 pub(crate) fn mismatch(offset: u64, data: &[u8]) -> Option<u64> {
     let mut done = 0;
     while done < data.len() {
-        let expected = slice(offset + done as u64, (data.len() - done) as u64);
+        let expected = &tape()[place(offset + done as u64, (data.len() - done) as u64)];
         let got = &data[done..done + expected.len()];
-        if got != &expected[..] {
+        if got != expected {
             let at = got.iter().zip(expected.iter()).position(|(a, b)| a != b).unwrap_or(0);
             return Some(offset + (done + at) as u64);
         }

@@ -29,6 +29,7 @@ const HOME_INTERVAL: Duration = Duration::from_secs(1);
 /// What the policy answered when the packet that is about to be filled was chosen.
 #[derive(Clone, Debug)]
 struct Chosen {
+    at: Instant,
     of: PathId,
     carriers: AckPaths,
 }
@@ -179,7 +180,7 @@ impl Acks {
         for of in paths.slots().filter(|slot| ack_need(slot, now) == AckNeed::Now) {
             let carriers = self.paths_for(now, paths, full, of);
             if let Some(&path) = carriers.first().filter(|id| !empty.holds(**id, purpose)) {
-                self.chosen = Some(Chosen { of: of.id, carriers });
+                self.chosen = Some(Chosen { at: now, of: of.id, carriers });
                 return Some(Choice { path, purpose });
             }
         }
@@ -209,7 +210,9 @@ impl Acks {
         });
         let mut chosen = self.chosen.take().filter(|chosen| chosen.carriers.first() == Some(&carrier.id()));
         let mut at = 0;
-        self.forget_look();
+        if chosen.as_ref().is_none_or(|chosen| chosen.at != now) {
+            self.forget_look();
+        }
         while let Some(of) = paths.next_slot(at, |slot| ack_need(slot, now) != AckNeed::None) {
             at = of.index() + 1;
             let Some(slot) = paths.slot_at(of) else { continue };
