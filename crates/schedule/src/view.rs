@@ -119,6 +119,14 @@ impl PathView {
         matches!(self.room, Room::Free | Room::Window | Room::Paced(_) | Room::Socket(_))
     }
 
+    /// How long it takes to send so many bytes at the pace of its window, which slow start doubles each round trip; none before
+    /// the first sample.
+    pub fn time_to_send(&self, bytes: u64) -> Option<Duration> {
+        let pace = if self.window_bytes < self.ssthresh_bytes { 2 } else { 1 };
+        let nanos = self.rtt?.as_nanos() * u128::from(bytes) / u128::from(self.window_bytes.max(1)) / pace;
+        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
     /// Smoothed RTT, with paths not sampled yet behind all others.
     pub fn rtt_or_max(&self) -> Duration {
         self.rtt.unwrap_or(Duration::MAX)
@@ -159,4 +167,21 @@ pub enum Backlog {
     Growing,
     /// It finished all streams in use: what waits is the end of them.
     Final,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_leaves_in_a_round_trip_and_in_slow_start_two() {
+        let mut path = PathView { window_bytes: 50_000, ..PathView::new(PathId(0)) };
+        assert_eq!(path.time_to_send(50_000), None);
+        path.rtt = Some(Duration::from_millis(40));
+        assert_eq!(path.time_to_send(50_000), Some(Duration::from_millis(20)));
+        path.ssthresh_bytes = 50_000;
+        assert_eq!(path.time_to_send(50_000), Some(Duration::from_millis(40)));
+        path.window_bytes = 0;
+        assert!(path.time_to_send(u64::MAX).is_some());
+    }
 }

@@ -129,6 +129,9 @@ impl Path {
         mut wanted: impl FnMut(&InFlight) -> bool,
         out: &mut Vec<SentFrame>,
     ) -> bool {
-        [order, order.reversed()].into_iter().any(|order| self.send.take_copies(order, most, &mut wanted, out))
+        [Some(order), order.reversed()]
+            .into_iter()
+            .flatten()
+            .any(|order| self.send.take_copies(order, most, &mut wanted, out))
     }
 }

@@ -24,13 +24,16 @@ pub enum FlightOrder {
     OldestFirst,
     /// Sent last first.
     NewestFirst,
+    /// Longest on its way first, and those behind one that is not wanted too.
+    Each,
 }
 
 impl FlightOrder {
-    pub(crate) fn reversed(self) -> Self {
+    pub(crate) fn reversed(self) -> Option<Self> {
         match self {
-            Self::OldestFirst => Self::NewestFirst,
-            Self::NewestFirst => Self::OldestFirst,
+            Self::OldestFirst => Some(Self::NewestFirst),
+            Self::NewestFirst => Some(Self::OldestFirst),
+            Self::Each => None,
         }
     }
 }
@@ -55,7 +58,7 @@ impl SendFlow {
         let from = if order == FlightOrder::NewestFirst { from.max(sent.copied_below) } else { from };
         let (mut passed, mut given, mut all_copied) = (0, 0, true);
         for step in 0..to - from {
-            let number = if order == FlightOrder::OldestFirst { from + step } else { to - 1 - step };
+            let number = if order == FlightOrder::NewestFirst { to - 1 - step } else { from + step };
             let Some(entry) = sent.get(number).filter(|e| e.state == PacketState::Outstanding && e.counted) else {
                 continue;
             };
@@ -66,8 +69,14 @@ impl SendFlow {
                 continue;
             }
             all_copied = false;
-            let ahead_bytes = if order == FlightOrder::OldestFirst { passed } else { total.saturating_sub(before) };
-            if given >= most || !wanted(&InFlight { sent_at, bytes, ahead_bytes }) {
+            let ahead_bytes = if order == FlightOrder::NewestFirst { total.saturating_sub(before) } else { passed };
+            if given >= most {
+                break;
+            }
+            if !wanted(&InFlight { sent_at, bytes, ahead_bytes }) {
+                if order == FlightOrder::Each {
+                    continue;
+                }
                 break;
             }
             sent.append_frames_of(entry, out);

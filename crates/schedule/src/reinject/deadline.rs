@@ -59,7 +59,7 @@ impl Reinjection for Deadline {
     }
 
     fn judge(&mut self, idle: &PathView, _: &PathView, packet: &Outstanding, why: Occasion, now: Instant) -> Verdict {
-        if why == Occasion::Held {
+        if matches!(why, Occasion::Held | Occasion::Closing(_)) {
             return Verdict::No;
         }
         let budget = u128::from(self.new_bytes) * u128::from(self.settings.budget_percent);

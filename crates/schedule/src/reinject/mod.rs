@@ -1,7 +1,7 @@
 //! Reinjection: whether data on its way on one path is sent again on another that has nothing better to carry.
 //!
-//! A policy of its own beside the scheduler: it is asked only when a path stands open and no new data may leave, so a
-//! copy never takes the place of new data. Every packet is copied at most once, and copies are not copied again.
+//! A policy of its own beside the scheduler: it is asked when a path stands open and no new data may leave, so a copy takes
+//! the place of new data only where a limit will soon stop that. Every packet is copied at most once, and copies are not copied again.
 //!
 //! ```
 //! use plait_base::{Instant, PathId};
@@ -42,6 +42,8 @@ pub enum Occasion {
     Held,
     /// The peer's flow control or our own send buffer lets nothing new out until the oldest data arrives.
     Blocked,
+    /// New data may leave for so long yet; then such a limit is reached, if the packet that is judged has not arrived.
+    Closing(Duration),
 }
 
 /// One packet on its way on another path.
@@ -118,7 +120,7 @@ pub trait Reinjection: Send + Debug {
     /// Whether `packet`, on its way on `busy`, is sent again on `idle`, which admits a packet.
     ///
     /// Asked for the newest packets of `busy` first when the data is drained, the oldest first otherwise, until
-    /// the answer is not [`Verdict::Copy`]; then from the other end.
+    /// the answer is not [`Verdict::Copy`]; then from the other end. For [`Occasion::Closing`] each is asked for.
     fn judge(
         &mut self,
         idle: &PathView,

@@ -117,7 +117,13 @@ impl Reinjection for Tail {
             Some(late) if now.max(late + GAIN_MIN) + back + margin < overdue => late + GAIN_MIN,
             _ => overdue + GAIN_MIN,
         };
-        if may && (now >= late || expected > now + back + margin) {
+        let is_later = now >= late || expected > now + back + margin;
+        if let Occasion::Closing(after) = occasion {
+            // Home just in time to keep the limit away: what comes sooner by itself is not known before.
+            let copies = may && is_later && after <= back + back / 8;
+            return if copies { Verdict::Copy } else { Verdict::No };
+        }
+        if may && is_later {
             return Verdict::Copy;
         }
         // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use. Where

@@ -192,6 +192,26 @@ fn what_holds_a_window_shut_is_taken_over_once_it_is_late() {
 }
 
 #[test]
+fn what_will_hold_a_window_shut_is_taken_over_just_in_time() {
+    let (fast, slow) = (view(0, 40), view(1, 200));
+    let judge =
+        |tail: &mut Tail, after, now| tail.judge(&fast, &slow, &packet(0, 1200), Occasion::Closing(after), at(now));
+    // A copy is home after 40 ms, and credit for new data follows.
+    assert_eq!(judge(&mut tail(), ms(45), 10), Verdict::Copy);
+    assert_eq!(judge(&mut tail(), ms(46), 10), Verdict::No, "not yet");
+    assert_eq!(judge(&mut tail(), ms(0), 139), Verdict::Copy);
+    assert_eq!(judge(&mut tail(), ms(0), 140), Verdict::No, "home by itself as soon, but for 20 ms");
+    assert_eq!(judge(&mut tail(), ms(0), 245), Verdict::Copy, "it was to be home by now");
+    let mut spent = Tail::default();
+    spent.on_sent(64_000, 70_000, at(0));
+    assert_eq!(judge(&mut spent, ms(0), 10), Verdict::No, "more than the budget");
+    // Other policies wait until nothing else may leave.
+    let ahead = Occasion::Closing(ms(0));
+    assert_eq!(Opportunistic.judge(&fast, &slow, &packet(0, 1), ahead, at(200)), Verdict::No);
+    assert_eq!(DeadlineFactory::default().build().judge(&fast, &slow, &packet(0, 1), ahead, at(200)), Verdict::No);
+}
+
+#[test]
 fn an_idle_path_that_is_not_measured_takes_nothing() {
     let (mut idle, slow) = (view(0, 50), view(1, 20));
     idle.rtt = None;

@@ -645,3 +645,21 @@ fn answers_over_a_path_that_changes_are_no_later_than_over_a_steady_one() {
         assert!(both <= alone.mul_f64(1.03), "{both:?} over both, {alone:?} over the farther one alone");
     }
 }
+
+#[test]
+fn what_a_slow_path_holds_does_not_shut_a_window() {
+    // As in `examples/off-design/window-shut.toml`: a flow of others fills the queue of a path that is the nearer one without it.
+    let text = "[[path]]\nrate_mbps = 0.66\nrtt_ms = 6\nqueue_ms = 1400\n[[path]]\nrate_mbps = 19\nrtt_ms = 57\n\
+                [[cross]]\nkind = \"flow\"\ncongestion = \"cubic\"\npath = 0\nrtt_ms = 2\njitter_ms = 4\n\
+                [transfer]\nkind = \"download\"\nbytes = 1_000_000\n\
+                [endpoints]\nreceive_window_bytes = 326_000\nfirst_path_only = false\ninitial_path = 1\n";
+    let median = |extension| {
+        let mut times: Vec<_> =
+            (1..6).map(|seed| outcome(text, &[("endpoints.extension", extension)], seed).elapsed).collect();
+        times.sort_unstable();
+        times[2]
+    };
+    let (both, alone) = (median("multipath"), median("none"));
+    // Copies made when the window is shut take a round trip more: 11 % longer.
+    assert!(both < alone.mul_f64(1.04), "{both:?} over both, {alone:?} over the faster one alone");
+}

@@ -110,10 +110,25 @@ impl Scheduling {
             Decision::Send(path) if self.is_for_control_alone(path, offer, demand) => {
                 Ok(Choice { path, purpose: Purpose::Control })
             }
-            Decision::Send(path) => Ok(Choice { path, purpose: data_or_mtu_probe(paths, path, offer) }),
+            Decision::Send(path) => Ok(self
+                .next_ahead(paths, path, offer, demand)
+                .unwrap_or_else(|| Choice { path, purpose: data_or_mtu_probe(paths, path, offer) })),
             Decision::SendAlso { primary: path, .. } => Ok(Choice { path, purpose: Purpose::Data }),
             Decision::Wait(reason) => Err(Some(reason)),
         }
+    }
+
+    /// Copies in place of new data on `path`, where that data would soon meet a limit that something under way elsewhere holds.
+    fn next_ahead(&mut self, paths: &mut Paths, path: PathId, offer: &Offer, demand: &Demand) -> Option<Choice> {
+        let credit = demand.send_credit_bytes;
+        // Where none is left, lost data goes first; where what waits is less than what may leave, or there is no other path,
+        // nothing will be held up.
+        let is_bound = credit > 0 && credit <= offer.stream_bytes;
+        if !is_bound || self.views.list().len() < 2 || offer.keys == DataKeys::ZeroRtt {
+            return None;
+        }
+        let Self { reinjector, views, copies, .. } = self;
+        reinjector.next_ahead(offer.now, credit, path, views.list(), paths, copies)
     }
 
     /// True where control frames, which never wait, leave on a path that stream data would not take: what rode along there would

@@ -1,7 +1,7 @@
 //! Data under way on one path goes out again on another that stands idle, as the policy says.
 
-use plait_base::Instant;
 use plait_base::time::earliest;
+use plait_base::{Instant, PathId};
 use plait_path::{FlightOrder, InFlight, Paths};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, flight_drained};
 use plait_schedule::{PathView, Room, candidates, eligible};
@@ -17,18 +17,23 @@ const PACKETS_AT_ONCE: usize = 16;
 /// has room, one for the copy.
 const ROUND_TRIPS_OF_THIRD: u32 = 2;
 
+/// Looks ahead for each round trip of the path that copies leave on.
+const LOOKS_PER_RTT: u32 = 8;
+
 /// The policy, and when it wants to be asked again.
 #[derive(Debug)]
 pub(crate) struct Reinjector {
     policy: Box<dyn Reinjection>,
     next_look: Option<Instant>,
+    /// When it is asked again about credit that will be spent soon.
+    next_look_ahead: Instant,
     /// Frames found last, before they become copies.
     found: Vec<SentFrame>,
 }
 
 impl Reinjector {
     pub(crate) fn new(factory: &dyn ReinjectionFactory) -> Self {
-        Self { policy: factory.build(), next_look: None, found: Vec::new() }
+        Self { policy: factory.build(), next_look: None, next_look_ahead: Instant::ZERO, found: Vec::new() }
     }
 
     pub(crate) fn shrink_to_fit(&mut self) {
@@ -98,6 +103,40 @@ impl Reinjector {
         None
     }
 
+    /// Copies for the `open` path, on which new data is about to leave, where that will soon have used up the `credit` of bytes
+    /// that all paths share, and what others have under way will not have arrived by then: a copy made when nothing more may
+    /// leave comes too late by its round trip.
+    pub(crate) fn next_ahead(
+        &mut self,
+        now: Instant,
+        credit: u64,
+        open: PathId,
+        views: &[PathView],
+        paths: &mut Paths,
+        copies: &mut PendingCopies,
+    ) -> Option<Choice> {
+        if now < self.next_look_ahead {
+            return None;
+        }
+        let view = views.iter().find(|view| view.id == open)?;
+        let (rtt, lasts) = (view.rtt?, view.time_to_send(credit)?);
+        if lasts > rtt + rtt / LOOKS_PER_RTT {
+            return None;
+        }
+        self.next_look_ahead = now + rtt / LOOKS_PER_RTT;
+        let mut is_found = false;
+        for busy in views.iter().filter(|busy| busy.id != open && busy.in_flight_bytes > 0) {
+            let is_left = self.is_better_left(now, view, busy, views);
+            if !is_left && self.take_over(now, view, busy, Occasion::Closing(lasts), paths) {
+                is_found = true;
+                for frame in self.found.iter().filter(|frame| is_copied(frame)) {
+                    copies.push(*frame, Target::On(open));
+                }
+            }
+        }
+        (is_found && copies.wants(open)).then_some(Choice { path: open, purpose: Purpose::Copies })
+    }
+
     /// True where a third path brings a copy far sooner, though it may have no room now. Data is copied once: what a slow path
     /// takes over from another slow one waits in the queue of the second.
     fn is_better_left(&mut self, now: Instant, idle: &PathView, busy: &PathView, views: &[PathView]) -> bool {
@@ -127,11 +166,17 @@ impl Reinjector {
         paths: &mut Paths,
     ) -> bool {
         let Some(path) = paths.path_mut(busy.id) else { return false };
-        let Self { policy, next_look, found } = self;
+        let Self { policy, next_look, found, .. } = self;
         let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.max_datagram_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
+        let mut oldest_at = None;
         let wanted = |packet: &InFlight| {
             let InFlight { sent_at, bytes, ahead_bytes } = *packet;
+            let occasion = match occasion {
+                // What left later lies so much further ahead in the window.
+                Occasion::Closing(after) => Occasion::Closing(after + sent_at.since(*oldest_at.get_or_insert(sent_at))),
+                occasion => occasion,
+            };
             let packet = Outstanding { sent_at, bytes, ahead_bytes };
             match policy.judge(idle, busy, &packet, occasion, now) {
                 Verdict::Copy => true,
@@ -145,6 +190,7 @@ impl Reinjector {
         let order = match occasion {
             Occasion::Drained => FlightOrder::NewestFirst,
             Occasion::Blocked | Occasion::Paused | Occasion::Held => FlightOrder::OldestFirst,
+            Occasion::Closing(_) => FlightOrder::Each,
         };
         found.clear();
         path.take_copies(order, most, wanted, found)
