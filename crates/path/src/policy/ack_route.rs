@@ -167,8 +167,9 @@ impl AckRoute for Fastest {
         let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
             let is_crowded = self.is_crowded(last);
-            let is_late = |own| is_crowded && last.rtt_latest > own || is_far_behind(last, own);
-            if last.id != of && own.is_some_and(|own| is_late(own.rtt)) {
+            let is_late =
+                |own: &AckCarrier| is_crowded && last.rtt_latest > own.rtt || is_far_behind(last, own.rtt_least);
+            if last.id != of && own.is_some_and(is_late) {
                 self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
                 self.last = None;
             }
@@ -194,6 +195,7 @@ impl AckRoute for Fastest {
 ///
 /// Who receives sends so little beside what comes that bytes do not tell a thin way back full of acks from a way here full of
 /// data. Behind the second, acks that go home come later by less than the own round trip; in the first they would wait for more.
+/// `own` is the smallest round trip: those measured since may hold the same queue.
 fn is_far_behind(last: &AckCarrier, own: Option<Duration>) -> bool {
     let queue = last.rtt_latest.zip(last.rtt_least).map(|(latest, least)| latest.saturating_sub(least));
     queue.zip(own).is_some_and(|(queue, own)| queue > own)

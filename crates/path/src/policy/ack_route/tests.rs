@@ -121,3 +121,14 @@ fn acks_leave_a_queue_that_costs_more_than_their_own_way() {
     assert_eq!(choose(1955, 1, 10, 10), 1);
     assert_eq!(choose(1957, 1, 10, 10), 0);
 }
+
+#[test]
+fn a_queue_hides_nothing_of_their_own_way() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    // Acks of path 1 came home by the thin path as well, so that its round trip holds the same queue.
+    let mut choose = |latest, own_rtt| {
+        let thin = AckCarrier { sent_bytes: 500, received_bytes: 10_000, ..measured(0, 45, 10, latest) };
+        fastest.choose(Instant::ZERO, PathId(1), &[thin, measured(1, own_rtt, 50, own_rtt)])[0].0
+    };
+    assert_eq!([choose(10, 50), choose(60, 100), choose(61, 101)], [0, 0, 1]);
+}
