@@ -89,6 +89,8 @@ fn a_route_that_takes_turns_is_followed() {
     rig.pass(ms(50));
     rig.ack_all();
     rig.pass(ms(50));
+    // Neither path is silent, or acks of the other one would go home too.
+    rig.frames([0x01]);
     let seen = rig.seen.len();
     // Every second packet is acknowledged at once (RFC 9000 13.2.2).
     for _ in 0..20 {
@@ -108,4 +110,28 @@ fn what_answers_on_a_new_path_takes_its_acks_along() {
     let carriers: Vec<PathId> = rig.seen[from..].iter().filter(|s| s.has(acked)).map(|s| s.path).collect();
     assert!(carriers.contains(&PathId(0)), "the faster way: {carriers:?}");
     assert!(carriers.contains(&PathId(1)), "{carriers:?}");
+}
+
+#[test]
+fn acks_go_home_as_well_while_the_other_way_is_silent() {
+    let mut rig = Rig::established_server(Setup::default());
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(200));
+    rig.ack_all();
+    let carriers = |rig: &mut Rig| {
+        let (from, number) = (rig.seen.len(), rig.peer.next_number(Space::Data, 1));
+        (0..2).for_each(|_| rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]));
+        let acked = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1) && a.largest > number);
+        rig.seen[from..].iter().filter(|s| s.has(acked)).map(|s| s.path.0).collect::<Vec<_>>()
+    };
+    rig.frames([0x01]);
+    assert_eq!(carriers(&mut rig), [0], "path 0 is the faster one, and brought a packet just now");
+    let now = rig.now;
+    let rtt = rig.conn().path_statistics(now, PathId(0)).and_then(|path| path.rtt).unwrap();
+    rig.pass(rtt / 2);
+    assert_eq!(carriers(&mut rig), [0]);
+    rig.pass(rtt);
+    assert_eq!(carriers(&mut rig), [0, 1], "a round trip of silence");
+    rig.frames([0x01]);
+    assert_eq!(carriers(&mut rig), [0]);
 }

@@ -60,8 +60,9 @@ impl Slot {
         self.path.as_deref().map(Path::pto).or_else(|| self.lent().map(|lent| lent.snapshot.pto))
     }
 
+    /// Smoothed RTT; none before the first sample.
     #[inline]
-    pub(super) fn rtt(&self) -> Option<Duration> {
+    pub fn rtt(&self) -> Option<Duration> {
         match self.path.as_deref() {
             Some(path) => path.rtt(),
             None => self.lent()?.snapshot.send.rtt,

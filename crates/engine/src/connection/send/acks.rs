@@ -96,10 +96,11 @@ impl Acks {
         is_due
     }
 
-    /// True where an ack of `of` that leaves by another path goes home as well: a path that fell silent a moment ago may have lost
-    /// a packet and no more, at either end.
-    fn goes_home_too(&mut self, now: Instant, of: &Slot) -> bool {
-        of.is_suspect(now) && of.sendable().is_some() || may_take_home(of) && self.wants_home(now, of.id)
+    /// True where an ack of `of` that leaves by `carrier`, another path, goes home as well: a path that fell silent a moment ago may
+    /// have lost a packet and no more, at either end.
+    fn goes_home_too(&mut self, now: Instant, of: &Slot, carrier: &Slot) -> bool {
+        of.is_suspect(now) && of.sendable().is_some()
+            || may_take_home(of) && (self.wants_home(now, of.id) || is_outlived(carrier, of))
     }
 
     /// The paths that can carry acks are looked for anew: other packets left, or it is another moment.
@@ -234,9 +235,10 @@ impl Acks {
             if wanted && paths.path_at(carrier).is_some_and(|path| !path.is_awaiting_ack()) {
                 w.write_ping();
             }
-            let home = (paths.pairing() == Pairing::Paths && carrier.id() != of.id())
-                .then_some(of.id())
-                .filter(|_| paths.slot_at(of).is_some_and(|slot| self.goes_home_too(now, slot)));
+            let home = (paths.pairing() == Pairing::Paths && carrier.id() != of.id()).then_some(of.id()).filter(|_| {
+                let slots = paths.slot_at(of).zip(paths.slot_at(carrier));
+                slots.is_some_and(|(slot, carrier)| self.goes_home_too(now, slot, carrier))
+            });
             let others = carriers.iter().copied().chain(home).filter(|id| *id != carrier.id());
             for copy in others.map(|carrier| AckCopy { carrier, of: of.id() }) {
                 if !self.copies.contains(&copy) {
@@ -260,6 +262,13 @@ impl Acks {
 
 fn may_take_home(slot: &Slot) -> bool {
     slot.state() == PathState::Active && slot.sendable().is_some_and(|path| path.may_send(ACK_PACKET_BYTES))
+}
+
+/// True where `of` has brought packets for a round trip of `carrier` in which that one brought none: it may be dead, which is
+/// known a probe time-out later, and take the acks of `of` along.
+fn is_outlived(carrier: &Slot, of: &Slot) -> bool {
+    let heard_at = |slot: &Slot| slot.path.as_deref().and_then(|path| path.receive.heard_at());
+    heard_at(carrier).zip(carrier.rtt()).zip(heard_at(of)).is_some_and(|((last, rtt), at)| at.since(last) > rtt)
 }
 
 fn ack_need(slot: &Slot, now: Instant) -> AckNeed {
