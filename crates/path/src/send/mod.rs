@@ -13,7 +13,7 @@ pub(crate) mod pair_rtts;
 mod pto;
 mod punctuality;
 mod rate;
-mod recent_max;
+mod recent;
 mod reorder;
 mod rtt;
 mod sent_packets;

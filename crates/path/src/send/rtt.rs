@@ -7,7 +7,7 @@ use plait_base::{Instant, PathId};
 
 use super::own_way::OwnWay;
 use super::punctuality::{FlightSample, Punctuality};
-use super::recent_max::RecentMax;
+use super::recent::RecentMax;
 
 /// RTT estimate of a send flow. Each sample names the path on which its ack came back, because a sample is
 /// the one-way delay of this path plus that of the returning one.
