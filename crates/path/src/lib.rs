@@ -38,8 +38,8 @@ pub use path::{
 pub use policy::{AckCarrier, AckRoute, AckRouteFactory, PathPolicy, PathPolicyFactory, ack_route};
 pub use receive::{AckNeed, AckPolicy, Eliciting, ReceiveFlow};
 pub use send::{
-    AckOutcome, AckReport, Built, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch, Pacing,
-    PacketBuilder, PacketInfo, Padding, ProbePrompt, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
+    AckOutcome, AckReport, Built, CopyChoice, EcnMode, FlightOrder, HandshakeState, InFlight, MtuConfig, MtuSearch,
+    Pacing, PacketBuilder, PacketInfo, Padding, ProbePrompt, Sealer, SendConfig, SendRoom, SendStats, TimerFired,
 };
 pub use spin::SpinBit;
 pub use stats::PathTotals;

@@ -122,9 +122,19 @@ impl PathView {
     /// How long it takes to send so many bytes at the pace of its window, which slow start doubles each round trip; none before
     /// the first sample.
     pub fn time_to_send(&self, bytes: u64) -> Option<Duration> {
-        let pace = if self.window_bytes < self.ssthresh_bytes { 2 } else { 1 };
-        let nanos = self.rtt?.as_nanos() * u128::from(bytes) / u128::from(self.window_bytes.max(1)) / pace;
+        let nanos =
+            self.rtt?.as_nanos() * u128::from(bytes) / u128::from(self.window_bytes.max(1)) / u128::from(self.pace());
         Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// What it sends in a round trip, bytes.
+    #[inline]
+    pub fn sends_per_rtt(&self) -> u64 {
+        self.window_bytes.saturating_mul(self.pace())
+    }
+
+    fn pace(&self) -> u64 {
+        if self.window_bytes < self.ssthresh_bytes { 2 } else { 1 }
     }
 
     /// Smoothed RTT, with paths not sampled yet behind all others.
@@ -179,8 +189,10 @@ mod tests {
         assert_eq!(path.time_to_send(50_000), None);
         path.rtt = Some(Duration::from_millis(40));
         assert_eq!(path.time_to_send(50_000), Some(Duration::from_millis(20)));
+        assert_eq!(path.sends_per_rtt(), 100_000);
         path.ssthresh_bytes = 50_000;
         assert_eq!(path.time_to_send(50_000), Some(Duration::from_millis(40)));
+        assert_eq!(path.sends_per_rtt(), 50_000);
         path.window_bytes = 0;
         assert!(path.time_to_send(u64::MAX).is_some());
     }

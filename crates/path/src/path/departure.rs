@@ -9,7 +9,7 @@ use plait_wire::header::{FixedBit, OutHeader};
 use super::Path;
 use crate::addresses::FourTupleRole;
 use crate::pairing::Pairing;
-use crate::send::{Built, FlightOrder, InFlight, PacketBuilder, Padding, Sealer, SendRoom};
+use crate::send::{Built, CopyChoice, FlightOrder, InFlight, PacketBuilder, Padding, Sealer, SendRoom};
 
 /// Packets with which a path is validated where nothing is lost: a challenge and a response, and one behind each.
 const STARTING_PACKETS: u64 = 4;
@@ -119,19 +119,19 @@ impl Path {
         self.send.probe_frames(Space::Data, out);
     }
 
-    /// Takes the frames of 1-RTT packets in flight, in this order and until `wanted` says no, for another path to carry
+    /// Takes the frames of 1-RTT packets in flight, in this order and until `choice` says stop, for another path to carry
     /// too; `most` packets at most. Where that gives none, they are looked at from the other end. None is given twice, nor any
     /// that repeats another path's. True when some were given.
     pub fn take_copies(
         &mut self,
         order: FlightOrder,
         most: usize,
-        mut wanted: impl FnMut(&InFlight) -> bool,
+        mut choice: impl FnMut(&InFlight) -> CopyChoice,
         out: &mut Vec<SentFrame>,
     ) -> bool {
         [Some(order), order.reversed()]
             .into_iter()
             .flatten()
-            .any(|order| self.send.take_copies(order, most, &mut wanted, out))
+            .any(|order| self.send.take_copies(order, most, &mut choice, out))
     }
 }

@@ -17,6 +17,17 @@ pub struct InFlight {
     pub ahead_bytes: u64,
 }
 
+/// What is to become of one packet of a flight that is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyChoice {
+    /// Another path carries its frames too.
+    Copy,
+    /// It is left where it is.
+    Leave,
+    /// So are it and all that follow.
+    Stop,
+}
+
 /// From which end the flight is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlightOrder {
@@ -24,8 +35,8 @@ pub enum FlightOrder {
     OldestFirst,
     /// Sent last first.
     NewestFirst,
-    /// Longest on its way first, and those behind one that is not wanted too.
-    Each,
+    /// Longest on its way first, and not from the other end where that gives none.
+    OldestOnly,
 }
 
 impl FlightOrder {
@@ -33,19 +44,19 @@ impl FlightOrder {
         match self {
             Self::OldestFirst => Some(Self::NewestFirst),
             Self::NewestFirst => Some(Self::OldestFirst),
-            Self::Each => None,
+            Self::OldestOnly => None,
         }
     }
 }
 
 impl SendFlow {
-    /// Takes the frames of packets in flight, in this order and until `wanted` says no, for another path to carry too;
+    /// Takes the frames of packets in flight, in this order and until `choice` says stop, for another path to carry too;
     /// `most` packets at most. None is given twice, nor any that repeats another path's. True when some were given.
     pub(crate) fn take_copies(
         &mut self,
         order: FlightOrder,
         most: usize,
-        mut wanted: impl FnMut(&InFlight) -> bool,
+        mut choice: impl FnMut(&InFlight) -> CopyChoice,
         out: &mut Vec<SentFrame>,
     ) -> bool {
         let total = self.in_flight;
@@ -73,11 +84,10 @@ impl SendFlow {
             if given >= most {
                 break;
             }
-            if !wanted(&InFlight { sent_at, bytes, ahead_bytes }) {
-                if order == FlightOrder::Each {
-                    continue;
-                }
-                break;
+            match choice(&InFlight { sent_at, bytes, ahead_bytes }) {
+                CopyChoice::Copy => {}
+                CopyChoice::Leave => continue,
+                CopyChoice::Stop => break,
             }
             sent.append_frames_of(entry, out);
             if let Some(entry) = sent.get_mut(number) {

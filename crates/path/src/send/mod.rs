@@ -32,7 +32,7 @@ use plait_crypto::SealMark;
 use plait_wire::{Frame, SentFrame};
 
 pub use builder::{Built, PacketBuilder, Padding, Sealer};
-pub use copies::{FlightOrder, InFlight};
+pub use copies::{CopyChoice, FlightOrder, InFlight};
 pub use ecn::EcnMode;
 pub use mtu::{MtuConfig, MtuSearch};
 pub(crate) use pto::ProbeGate;

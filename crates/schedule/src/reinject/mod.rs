@@ -120,7 +120,8 @@ pub trait Reinjection: Send + Debug {
     /// Whether `packet`, on its way on `busy`, is sent again on `idle`, which admits a packet.
     ///
     /// Asked for the newest packets of `busy` first when the data is drained, the oldest first otherwise, until
-    /// the answer is not [`Verdict::Copy`]; then from the other end. For [`Occasion::Closing`] each is asked for.
+    /// the answer is not [`Verdict::Copy`]; then from the other end. For [`Occasion::Closing`] the oldest first until the
+    /// answer is [`Verdict::No`], since newer ones are no more urgent.
     fn judge(
         &mut self,
         idle: &PathView,

@@ -100,6 +100,13 @@ impl Reinjection for Tail {
         let (Some(expected), Some(overdue)) = (packet.expected_ack(busy, now), packet.overdue_at(busy)) else {
             return Verdict::Copy;
         };
+        // Home just in time to keep the limit away: what comes sooner by itself is not known before.
+        let in_time = back + back / 8;
+        if let Occasion::Closing(after) = occasion
+            && after > in_time
+        {
+            return Verdict::No;
+        }
         let is_unsteady = occasion != Occasion::Blocked && self.is_unsteady(idle, busy, back);
         if occasion == Occasion::Held {
             return if is_unsteady { Verdict::Copy } else { Verdict::No };
@@ -118,13 +125,11 @@ impl Reinjection for Tail {
             _ => overdue + GAIN_MIN,
         };
         let is_later = now >= late || expected > now + back + margin;
-        if let Occasion::Closing(after) = occasion {
-            // Home just in time to keep the limit away: what comes sooner by itself is not known before.
-            let copies = may && is_later && after <= back + back / 8;
-            return if copies { Verdict::Copy } else { Verdict::No };
-        }
         if may && is_later {
             return Verdict::Copy;
+        }
+        if matches!(occasion, Occasion::Closing(_)) {
+            return Verdict::Later(late);
         }
         // Should it be lost, its own path repairs it a round trip after it is overdue: a copy must be sooner to be of use. Where
         // more is lost, so may be the repair.

@@ -1,8 +1,10 @@
 //! Data under way on one path goes out again on another that stands idle, as the policy says.
 
+use std::time::Duration;
+
 use plait_base::time::earliest;
 use plait_base::{Instant, PathId};
-use plait_path::{FlightOrder, InFlight, Paths};
+use plait_path::{CopyChoice, FlightOrder, InFlight, Paths};
 use plait_schedule::reinject::{Occasion, Outstanding, Reinjection, ReinjectionFactory, Verdict, flight_drained};
 use plait_schedule::{PathView, Room, candidates, eligible};
 use plait_wire::SentFrame;
@@ -119,6 +121,10 @@ impl Reinjector {
             return None;
         }
         let view = views.iter().find(|view| view.id == open)?;
+        // Nearly always: no division is needed to see that there is time.
+        if credit > view.sends_per_rtt().saturating_add(view.sends_per_rtt() / 4) {
+            return None;
+        }
         let (rtt, lasts) = (view.rtt?, view.time_to_send(credit)?);
         if lasts > rtt + rtt / LOOKS_PER_RTT {
             return None;
@@ -169,8 +175,13 @@ impl Reinjector {
         let Self { policy, next_look, found, .. } = self;
         let room = idle.window_bytes.saturating_sub(idle.in_flight_bytes) / idle.max_datagram_bytes.max(1);
         let most = usize::try_from(room).unwrap_or(usize::MAX).clamp(1, PACKETS_AT_ONCE);
+        // Nothing under way is later than what leaves now behind all of it: where that is not copied, only what is late may be, and
+        // the oldest are so first.
+        let newest = Outstanding { sent_at: now, bytes: 0, ahead_bytes: busy.in_flight_bytes };
+        let is_ahead = matches!(occasion, Occasion::Closing(_))
+            && policy.judge(idle, busy, &newest, Occasion::Closing(Duration::ZERO), now) == Verdict::Copy;
         let mut oldest_at = None;
-        let wanted = |packet: &InFlight| {
+        let choice = |packet: &InFlight| {
             let InFlight { sent_at, bytes, ahead_bytes } = *packet;
             let occasion = match occasion {
                 // What left later lies so much further ahead in the window.
@@ -179,28 +190,28 @@ impl Reinjector {
             };
             let packet = Outstanding { sent_at, bytes, ahead_bytes };
             match policy.judge(idle, busy, &packet, occasion, now) {
-                Verdict::Copy => true,
+                Verdict::Copy => CopyChoice::Copy,
+                Verdict::Later(_) if is_ahead => CopyChoice::Leave,
+                Verdict::Later(_) if matches!(occasion, Occasion::Closing(_)) => CopyChoice::Stop,
                 Verdict::Later(at) => {
                     *next_look = earliest(*next_look, Some(at).filter(|at| *at > now));
-                    false
+                    CopyChoice::Stop
                 }
-                Verdict::No => false,
+                Verdict::No => CopyChoice::Stop,
             }
         };
         let order = match occasion {
             Occasion::Drained => FlightOrder::NewestFirst,
             Occasion::Blocked | Occasion::Paused | Occasion::Held => FlightOrder::OldestFirst,
-            Occasion::Closing(_) => FlightOrder::Each,
+            Occasion::Closing(_) => FlightOrder::OldestOnly,
         };
         found.clear();
-        path.take_copies(order, most, wanted, found)
+        path.take_copies(order, most, choice, found)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use plait_base::PathId;
 
     use super::*;
