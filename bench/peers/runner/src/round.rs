@@ -86,8 +86,8 @@ impl Mode {
         }
         const BULK: [Column; 3] = [
             column("Gbit/s", "gbits_per_s", 2),
-            column("CPU s/GB, sender", "sender_cpu_s_per_gb", 2),
-            column("CPU s/GB, receiver", "receiver_cpu_s_per_gb", 2),
+            column("CPU s/GB, sender", "sender_cpu_s_per_gb", 3),
+            column("CPU s/GB, receiver", "receiver_cpu_s_per_gb", 3),
         ];
         const REQUESTS: [Column; 6] = [
             column("requests/s", "requests_per_s", 0),
@@ -102,8 +102,8 @@ impl Mode {
         const CONNECTIONS: [Column; 4] = [
             column("Mbit/s in all", "mbits_per_s", 0),
             column("seconds", "seconds", 2),
-            column("CPU s/GB, sender", "sender_cpu_s_per_gb", 2),
-            column("CPU s/GB, receiver", "receiver_cpu_s_per_gb", 2),
+            column("CPU s/GB, sender", "sender_cpu_s_per_gb", 3),
+            column("CPU s/GB, receiver", "receiver_cpu_s_per_gb", 3),
         ];
         const IDLE: [Column; 2] =
             [column("bytes a connection, server", "server_bytes", 0), column("client", "client_bytes", 0)];
