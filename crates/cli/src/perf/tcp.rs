@@ -208,20 +208,9 @@ pub(crate) struct TcpHost {
 }
 
 impl TcpHost {
-    /// Listens at the same addresses as QUIC does; the kernel sends by `congestion`, where one is named.
-    pub(crate) fn new(
-        kernel: Kernel,
-        addresses: &[SocketAddr],
-        shown: Shown,
-        congestion: Option<CongestionName>,
-    ) -> Result<Self, CliError> {
-        let acceptor = TlsAcceptor::from(Arc::new(tls::server_over_tcp(shown)?));
-        let failed = |error: io::Error| {
-            CliError::running(format!("cannot listen for {}: {error}", kernel.name()), "see --listen")
-        };
-        let listeners: io::Result<Vec<_>> =
-            addresses.iter().map(|address| listener(kernel, *address, congestion.map(kernel_name))).collect();
-        Ok(Self { listeners: listeners.map_err(failed)?, acceptor })
+    /// Takes what comes to `listeners`.
+    pub(crate) fn new(listeners: Vec<TcpListener>, shown: Shown) -> Result<Self, CliError> {
+        Ok(Self { listeners, acceptor: TlsAcceptor::from(Arc::new(tls::server_over_tcp(shown)?)) })
     }
 
     /// Hands each connection to `take` once its handshake is done. It goes on for ever.
@@ -259,6 +248,15 @@ impl TcpHost {
         }
         lanes.join_next().await;
     }
+}
+
+/// Listens at the same addresses as QUIC does; the kernel sends by `congestion`, where one is named.
+pub(crate) fn listen(
+    kernel: Kernel,
+    addresses: &[SocketAddr],
+    congestion: Option<CongestionName>,
+) -> io::Result<Vec<TcpListener>> {
+    addresses.iter().map(|address| listener(kernel, *address, congestion.map(kernel_name))).collect()
 }
 
 fn listener(kernel: Kernel, address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpListener> {

@@ -309,6 +309,15 @@ fn tcp_is_told_apart() {
 }
 
 #[test]
+fn a_port_that_tcp_has_taken_is_named() {
+    let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let output = plait(&["perf", "server", "--tcp", "--listen", &taken.local_addr().unwrap().to_string()]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("cannot listen for tcp: "), "{}", stderr(&output));
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused() {
     let wrong: [(&[&str], &str); 8] = [
         (&["perf", "client", "x", "-t", "1", "-n", "1"], "cannot be used with"),

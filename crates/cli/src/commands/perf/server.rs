@@ -1,18 +1,22 @@
 //! `plait perf server`.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plait::Endpoint;
 
 use crate::error::CliError;
-use crate::listen;
+use crate::listen::{self, Opened};
 use crate::output::eprint_line;
 use crate::perf::args::PerfServerArgs;
 use crate::perf::pipe::{PipeReader, PipeWriter};
 use crate::perf::server::PerfServer;
-use crate::perf::tcp::TcpHost;
-use crate::service::Receiver;
+use crate::perf::tcp::{self, TcpHost};
+use crate::service::{Receiver, Service};
+
+/// Ports that are tried where the kernel chooses one.
+const PORT_CHOICES: u32 = 8;
 
 /// Serves until stopped.
 pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
@@ -24,15 +28,8 @@ pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
         );
     }
     let server = Arc::new(PerfServer::new(args.listen.terms(), patience, service.receiver));
-    let opened = listen::open(&args.listen, service).await?;
+    let (opened, host) = open(&args, service).await?;
     let endpoint = opened.endpoint;
-    let host = match args.also.kernel() {
-        Some(kernel) => {
-            let addresses = endpoint.local_addrs();
-            Some(TcpHost::new(kernel, &addresses, opened.shown, args.listen.transport.cc)?)
-        }
-        None => None,
-    };
     let over_tcp = async {
         let server = Arc::clone(&server);
         let take = move |writer: PipeWriter, reader: PipeReader| Arc::clone(&server).serve_tcp(writer, reader);
@@ -48,6 +45,29 @@ pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
         }
     };
     listen::until_stopped(endpoint.clone(), serving).await
+}
+
+/// Opens the sockets for QUIC, and at the same addresses for TCP where that is asked for. A port that the kernel chose may be
+/// taken for TCP, since it knows of the first alone: then it chooses anew.
+async fn open(args: &PerfServerArgs, service: Service) -> Result<(Opened, Option<TcpHost>), CliError> {
+    let is_chosen = args.listen.listen.iter().any(|address| address.port() == 0);
+    let mut choices = if is_chosen { PORT_CHOICES } else { 1 };
+    loop {
+        let opened = listen::open(&args.listen, service).await?;
+        let Some(kernel) = args.also.kernel() else { return Ok((opened, None)) };
+        choices -= 1;
+        match tcp::listen(kernel, &opened.endpoint.local_addrs(), args.listen.transport.cc) {
+            Ok(listeners) => {
+                let host = TcpHost::new(listeners, opened.shown.clone())?;
+                return Ok((opened, Some(host)));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && choices > 0 => {}
+            Err(error) => {
+                let what = format!("cannot listen for {}: {error}", kernel.name());
+                return Err(CliError::running(what, "see --listen"));
+            }
+        }
+    }
 }
 
 /// Takes every connection that comes.
