@@ -82,8 +82,6 @@ struct Live {
     turn: Duration,
     /// When the application has its turn, on a host that takes time.
     app_at: Option<Instant>,
-    /// The connection's deadline as of the last poll.
-    timer: Option<Instant>,
     failure: Option<String>,
     /// Whoever serves its paths, where somebody does.
     holders: Option<Holders>,
@@ -106,7 +104,6 @@ impl Live {
             app,
             turn,
             app_at: None,
-            timer: None,
             failure: None,
             holders,
             inbox,
@@ -144,12 +141,11 @@ impl Live {
     }
 
     /// When the connection itself wants a turn.
-    fn own_deadline(&mut self) -> Option<Instant> {
-        self.timer = self.coordinator.deadline();
-        earliest(earliest(self.timer, self.app.deadline()), self.app_at)
+    fn own_deadline(&self) -> Option<Instant> {
+        earliest(earliest(self.coordinator.deadline(), self.app.deadline()), self.app_at)
     }
 
-    fn deadline(&mut self) -> Option<Instant> {
+    fn deadline(&self) -> Option<Instant> {
         earliest(self.own_deadline(), self.holders.as_ref().and_then(Holders::next_at))
     }
 
@@ -486,9 +482,9 @@ impl PlaitHost {
         }
     }
 
-    fn next_deadline(&mut self) -> Option<Instant> {
+    fn next_deadline(&self) -> Option<Instant> {
         let attempt = self.attempts.as_ref().and_then(Attempts::deadline);
-        earliest(earliest(self.live.values_mut().filter_map(Live::deadline).min(), self.wakes), attempt)
+        earliest(earliest(self.live.values().filter_map(Live::deadline).min(), self.wakes), attempt)
     }
 
     fn admit(&mut self, handle: ConnectionHandle, connection: Connection) {
@@ -561,7 +557,7 @@ impl Host for PlaitHost {
     fn on_timeout(&mut self, now: Instant) {
         // Where others serve paths, timers are for whose turn it is.
         for one in self.live.values_mut().filter(|one| one.holders.is_none()) {
-            if one.timer.is_some_and(|at| at <= now) {
+            if one.coordinator.deadline().is_some_and(|at| at <= now) {
                 one.coordinator.on_timeout(now);
                 one.rouse(now);
             }
