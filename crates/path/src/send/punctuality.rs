@@ -58,8 +58,8 @@ struct SmallFlights {
 impl SmallFlights {
     /// Takes in a sample of the flight that began with `number`; returns the smallest of all.
     fn note(&mut self, number: u64, rtt: Duration) -> Duration {
-        let [newest, second, _] = self.rtts;
-        self.rtts = if number == self.number { [newest.min(rtt), second, self.rtts[2]] } else { [rtt, newest, second] };
+        let [newest, second, third] = self.rtts;
+        self.rtts = if number == self.number { [newest.min(rtt), second, third] } else { [rtt, newest, second] };
         self.number = number;
         self.rtts.into_iter().fold(rtt, Duration::min)
     }

@@ -120,8 +120,8 @@ pub trait Reinjection: Send + Debug {
     /// Whether `packet`, on its way on `busy`, is sent again on `idle`, which admits a packet.
     ///
     /// Asked for the newest packets of `busy` first when the data is drained, the oldest first otherwise, until
-    /// the answer is not [`Verdict::Copy`]; then from the other end. For [`Occasion::Closing`] the oldest first until the
-    /// answer is [`Verdict::No`], since newer ones are no more urgent.
+    /// the answer is not [`Verdict::Copy`]; then from the other end. For [`Occasion::Closing`] it is asked from the oldest on alone, and past
+    /// [`Verdict::Later`] only where a packet that left now would be copied.
     fn judge(
         &mut self,
         idle: &PathView,

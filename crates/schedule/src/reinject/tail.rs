@@ -124,8 +124,7 @@ impl Reinjection for Tail {
             Some(late) if now.max(late + GAIN_MIN) + back + margin < overdue => late + GAIN_MIN,
             _ => overdue + GAIN_MIN,
         };
-        let is_later = now >= late || expected > now + back + margin;
-        if may && is_later {
+        if may && (now >= late || expected > now + back + margin) {
             return Verdict::Copy;
         }
         if matches!(occasion, Occasion::Closing(_)) {
