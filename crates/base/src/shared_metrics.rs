@@ -36,6 +36,8 @@ pub struct PathMetrics {
     pub delays: Delays,
     /// Paths that it takes to wait in the same queue, as [`PathId::bit`]s.
     pub shares_with: u64,
+    /// True while its queue is found too short for a burst.
+    pub loses_bursts: bool,
 }
 
 /// Rates of delivery, as BBR measures them.
@@ -134,6 +136,7 @@ impl PathMetrics {
             cut: None,
             delays: Delays::default(),
             shares_with: 0,
+            loses_bursts: false,
         }
     }
 }

@@ -15,8 +15,11 @@ const QUANTUM_TIME: Duration = Duration::from_micros(500);
 /// Behind a queue where bursts of several paths meet no more than so many datagrams leave at once, as an ack of two lets them
 /// out, or what a held sender waits for.
 const TIGHT_DATAGRAMS: i128 = 2;
+/// There N is so much: paths that each send at 5/4 for four fifths of a round trip overflow such a queue together once they use
+/// four fifths of the link.
+const TIGHT_GAIN: (u128, u128) = (17, 16);
 /// Bursts are tried again when losses were found so many times after the end of one was lost.
-const TIGHT_LOSSES: u32 = 32;
+const TIGHT_LOSSES: u32 = 128;
 /// Rates beyond a petabyte per second count as one, so that products with any time fit 128 bits.
 const RATE_MAX: u128 = 1_000_000_000_000_000;
 const NANOS: u128 = 1_000_000_000;
@@ -43,6 +46,8 @@ pub enum LossPattern {
     Burst,
     /// Losses here and there, as a link has that loses at random.
     Scattered,
+    /// The same, while another path of the connection loses bursts: pairs that leave in between may save the end of this one's.
+    BesideBursts,
 }
 
 /// Whether packets of other paths of the connection may meet those of this one in a queue.
@@ -87,6 +92,8 @@ struct Tight {
     losses_left: u32,
     /// Where bursts of several paths meet the queue holds less of each.
     company: Company,
+    /// This path lost the end of a burst itself, and does not only follow another one.
+    found_here: bool,
 }
 
 impl Pacer {
@@ -138,10 +145,12 @@ impl Pacer {
 
     /// Rate and burst; none where nothing is known of the path that could set a pace.
     fn terms(&self, pace: &Pace) -> Option<Terms> {
+        let meets = self.tight.is_some_and(|tight| tight.company == Company::Siblings);
+        let gain = if meets { TIGHT_GAIN } else { GAIN };
         let rate = match pace.rate {
             Some(rate) => u128::from(rate),
             None if pace.srtt.is_zero() => return None,
-            None => u128::from(pace.window_bytes) * GAIN.0 * NANOS / (GAIN.1 * pace.srtt.as_nanos()),
+            None => u128::from(pace.window_bytes) * gain.0 * NANOS / (gain.1 * pace.srtt.as_nanos()),
         };
         let rate = rate.clamp(1, RATE_MAX) as i128;
         let needed = i128::from(pace.max_datagram_bytes) * NANOS as i128;
@@ -150,7 +159,6 @@ impl Pacer {
         let burst = self.burst_max.map_or(burst, |max| burst.min(i128::from(max) * NANOS as i128).max(needed));
         // Hosts wake up late: a smaller bucket overflows, which costs more than it saves where no other path is in the way.
         let in_quantum = rate * QUANTUM_TIME.as_nanos() as i128;
-        let meets = self.tight.is_some_and(|tight| tight.company == Company::Siblings);
         let most = if meets { (needed * TIGHT_DATAGRAMS).max(in_quantum) } else { in_burst_time };
         let tight = in_burst_time.min(most).max(needed).min(burst);
         Some(Terms { rate, burst, tight })
@@ -194,6 +202,24 @@ impl Pacer {
         }
     }
 
+    /// True while the queue is found too short for a burst.
+    #[inline]
+    pub fn is_tight(&self) -> bool {
+        self.tight.is_some()
+    }
+
+    /// The same, where a burst of this path itself showed it.
+    pub fn loses_bursts(&self) -> bool {
+        self.tight.is_some_and(|tight| tight.found_here)
+    }
+
+    /// Tells who is in use now; it matters only while [`Self::is_tight`].
+    pub fn set_company(&mut self, company: Company) {
+        if let Some(tight) = &mut self.tight {
+            tight.company = company;
+        }
+    }
+
     /// Packets were found lost, and the RTT was above the smallest by `queued`. A queue that cannot hold a burst drops its end, all
     /// the more where bursts of several paths meet. Packets leave one by one then, on a fast path what 2 ms hold and in company
     /// pairs, until one is lost to a queue that holds a burst. Only bursts show whether the queue still drops them, so they are
@@ -204,10 +230,13 @@ impl Pacer {
         let credit = self.tight.map_or(self.credit.min(terms.tight), |tight| tight.credit);
         let losses_left = match (pattern, self.tight) {
             _ if holds_a_burst => 0,
-            (LossPattern::Burst, _) => TIGHT_LOSSES,
-            (LossPattern::Scattered, tight) => tight.map_or(0, |tight| tight.losses_left - 1),
+            (LossPattern::Burst, _) | (LossPattern::BesideBursts, None) => TIGHT_LOSSES,
+            (LossPattern::Scattered | LossPattern::BesideBursts, tight) => {
+                tight.map_or(0, |tight| tight.losses_left - 1)
+            }
         };
-        self.tight = (losses_left > 0).then_some(Tight { credit, losses_left, company });
+        let found_here = pattern == LossPattern::Burst || self.loses_bursts();
+        self.tight = (losses_left > 0).then_some(Tight { credit, losses_left, company, found_here });
     }
 }
 

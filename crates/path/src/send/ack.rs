@@ -88,6 +88,9 @@ impl SendFlow {
         }
         if newly_acked.packets > 0 {
             self.detect_lost(now, space, shared, feedback);
+            if self.pacer.is_tight() {
+                self.pacer.set_company(self.company(shared));
+            }
         }
         let shortcut = if self.controller.is_ack_clocked() { self.shortcut() } else { Duration::ZERO };
         self.rtt.own_way_mut().early_acks.on_acked(now, shortcut, newly_acked.freed_bytes);

@@ -272,10 +272,8 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
-            let is_alone = shared.established().all(|p| p.path == self.path);
-            let company = if is_alone { Company::Alone } else { Company::Siblings };
-            let is_burst = losses.most_together >= BURST_LOSSES || losses.most_at_end >= BURST_END_LOSSES;
-            let pattern = if is_burst { LossPattern::Burst } else { LossPattern::Scattered };
+            let pattern = self.pattern(&losses, shared);
+            let company = self.company(shared);
             let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
             self.pacer.on_lost(pattern, company, queued, &self.pace());
             if let Some(unproven) = &mut self.recovery.unproven {
@@ -284,6 +282,21 @@ impl SendFlow {
         }
         self.check_persistent(now, space, &losses, shared);
         losses
+    }
+
+    /// How what was found lost had left, next to what other paths lose.
+    fn pattern(&self, losses: &Losses, shared: &SharedPathMetrics) -> LossPattern {
+        if losses.most_together >= BURST_LOSSES || losses.most_at_end >= BURST_END_LOSSES {
+            return LossPattern::Burst;
+        }
+        let is_beside = shared.established().any(|p| p.path != self.path && p.loses_bursts);
+        if is_beside { LossPattern::BesideBursts } else { LossPattern::Scattered }
+    }
+
+    /// Whether another path is in use.
+    pub(crate) fn company(&self, shared: &SharedPathMetrics) -> Company {
+        let is_alone = shared.established().all(|p| p.path == self.path);
+        if is_alone { Company::Alone } else { Company::Siblings }
     }
 
     /// Cuts the window once per recovery period (RFC 9002 7.3.2).

@@ -553,6 +553,7 @@ impl SendFlow {
             in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
+            loses_bursts: self.pacer.loses_bursts(),
             ..PathMetrics::new(self.path)
         };
         self.controller.add_to_metrics(&mut metrics);
