@@ -20,6 +20,10 @@ pub struct AckCarrier {
     pub rtt_least: Option<Duration>,
     /// Newest RTT sample.
     pub rtt_latest: Option<Duration>,
+    /// The same without the time for which the peer held the ack, and when the ack came.
+    pub rtt_at: Option<(Duration, Instant)>,
+    /// When the packet left whose ack it waits for; none where it waits for none, or for several.
+    pub asked_at: Option<Instant>,
     /// All bytes sent on it.
     pub sent_bytes: u64,
     /// All bytes received on it.
@@ -38,6 +42,7 @@ pub trait AckRoute: Send + Debug {
     ///
     /// Carriers are open and can send a small packet now; they may not be validated yet. A path that was silent for a probe
     /// time-out longer than `of` is left out, unless no other path can carry acks. Nothing chosen means: wait until a path can.
+    /// An ack of `of` on `of` beside another path asks the peer for an answer, which measures that way.
     fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths;
 
     /// Nothing is sent on a path any more: forget it.
@@ -116,20 +121,34 @@ impl AckRoute for Own {
 /// How long acks keep to their own paths after they crowded the fastest one, round trips of that one then.
 const HOME_ROUND_TRIPS: u32 = 32;
 
+/// So many bytes on a path are worth a packet that asks how long its own way back is, a first window (RFC 9002 7.2).
+const QUESTION_BYTES: u64 = 12_000;
+
 /// An RTT that is so many times that of another path is no queue of data any more.
 const ANOTHER_PATH: u32 = 8;
 
 /// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
 ///
-/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where its queue is
-/// longer than the way home, all acks keep to their own paths for a while.
-#[derive(Clone, Copy, Debug, Default)]
+/// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where acks are home sooner
+/// by their own path, as the answer to one that went there as well shows, all acks keep to their own paths for a while.
+#[derive(Clone, Debug, Default)]
 pub struct Fastest {
     last: Option<PathId>,
     /// Until when acks keep to their own paths.
     home_until: Option<Instant>,
     /// Bytes sent and received on that path when its RTT last was what it can be.
     calm: (u64, u64),
+    /// The last question on each path.
+    questions: SmallVec<[Question; 4]>,
+}
+
+/// An ack that went home as well as another way, so that both ways are known.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    path: PathId,
+    asked_at: Instant,
+    /// Bytes received on the path until then.
+    received_bytes: u64,
 }
 
 impl Fastest {
@@ -143,6 +162,28 @@ impl Fastest {
         }
         let (sent, received) = self.calm;
         last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
+    }
+
+    /// True where the way home of `own` is to be measured: it could be shorter than by `last`, enough has come since the last
+    /// question, and that one is a round trip ago. The shorter path itself is not asked: `is_faster` moves acks there.
+    fn asks(&mut self, now: Instant, own: &AckCarrier, last: &AckCarrier) -> bool {
+        let Some((least, (rtt, _))) = own.rtt_least.zip(last.rtt_at) else { return false };
+        // An answer that has not come yet takes so long at least.
+        let rtt = last.asked_at.map_or(rtt, |asked| rtt.max(now.since(asked)));
+        if least >= worth(rtt) || last.rtt_least > own.rtt_least {
+            return false;
+        }
+        let question = Question { path: own.id, asked_at: now, received_bytes: own.received_bytes };
+        let Some(asked) = self.questions.iter_mut().find(|asked| asked.path == own.id) else {
+            self.questions.push(question);
+            return true;
+        };
+        let is_due = now.since(asked.asked_at) >= rtt.max(least)
+            && own.received_bytes.saturating_sub(asked.received_bytes) >= QUESTION_BYTES;
+        if is_due {
+            *asked = question;
+        }
+        is_due
     }
 }
 
@@ -164,14 +205,17 @@ impl AckRoute for Fastest {
             // Nothing measured yet: the path that brought the data works.
             chosen = carriers.iter().filter(can_carry).find(|c| c.id == of).unwrap_or(chosen);
         }
+        let mut asks = false;
         let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
             let is_crowded = self.is_crowded(last);
-            let is_late =
-                |own: &AckCarrier| is_crowded && last.rtt_latest > own.rtt || is_far_behind(last, own.rtt_least);
-            if last.id != of && own.is_some_and(is_late) {
-                self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
-                self.last = None;
+            if let Some(own) = own.filter(|own| own.id != last.id) {
+                if is_crowded && last.rtt_latest > own.rtt || is_shorter(own, last) {
+                    self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
+                    self.last = None;
+                } else {
+                    asks = self.asks(now, own, last);
+                }
             }
             if chosen.rtt.is_none_or(|fastest| !is_faster(chosen, fastest, last, rtt, is_crowded)) {
                 chosen = last;
@@ -183,22 +227,36 @@ impl AckRoute for Fastest {
         if chosen.rtt.is_some() {
             self.last = Some(chosen.id);
         }
-        std::iter::once(chosen.id).collect()
+        let home = own.filter(|own| asks && own.id != chosen.id);
+        std::iter::once(chosen).chain(home).map(|c| c.id).collect()
     }
 
     fn on_path_closing(&mut self, path: PathId) {
         self.last = self.last.filter(|&last| last != path);
+        self.questions.retain(|question| question.path != path);
     }
 }
 
-/// True where the queue on `last` costs acks more than the whole way of their own, whoever filled it.
+/// The longest RTT that is clearly shorter: less by an eighth.
+fn worth(rtt: Duration) -> Duration {
+    rtt - rtt / 8
+}
+
+/// True where acks are clearly sooner home by `own` than by `last`.
 ///
-/// Who receives sends so little beside what comes that bytes do not tell a thin way back full of acks from a way here full of
-/// data. Behind the second, acks that go home come later by less than the own round trip; in the first they would wait for more.
-/// `own` is the smallest round trip: those measured since may hold the same queue.
-fn is_far_behind(last: &AckCarrier, own: Option<Duration>) -> bool {
-    let queue = last.rtt_latest.zip(last.rtt_least).map(|(latest, least)| latest.saturating_sub(least));
-    queue.zip(own).is_some_and(|(queue, own)| queue > own)
+/// An RTT is two ways, and a queue on the way here says nothing of the way that acks go. But the peer's acks of both paths come
+/// here one way as a rule, so that the difference between two samples taken at about the same time is that between the ways
+/// back. The one of `own` has to be the newer: a queue here that grows makes it longer, and one that drains makes it shorter by
+/// no more than the time between the two, which is added.
+///
+/// So it is where the answer to a packet that left by `own` later than one by `last` was here first: a queue that grows fast
+/// holds up the samples that would show it.
+///
+/// A path that is longer without queues is left for the shorter one, as `is_faster` says: that is no reason to go home.
+fn is_shorter(own: &AckCarrier, last: &AckCarrier) -> bool {
+    let Some((rtt, own_at)) = own.rtt_at.filter(|_| last.rtt_least <= own.rtt_least) else { return false };
+    let is_measured = last.rtt_at.is_some_and(|(last, at)| own_at >= at && rtt + own_at.since(at) < worth(last));
+    is_measured || last.asked_at.is_some_and(|asked| rtt < worth(own_at.since(asked)))
 }
 
 /// True where acks had better move from `last` to `chosen`.
@@ -209,7 +267,7 @@ fn is_far_behind(last: &AckCarrier, own: Option<Duration>) -> bool {
 /// path altogether.
 fn is_faster(chosen: &AckCarrier, fastest: Duration, last: &AckCarrier, rtt: Duration, is_crowded: bool) -> bool {
     let may_move = is_crowded || chosen.rtt_least <= last.rtt_least;
-    fastest < if may_move { rtt - rtt / 8 } else { rtt / ANOTHER_PATH }
+    fastest < if may_move { worth(rtt) } else { rtt / ANOTHER_PATH }
 }
 
 /// Acks travel on every path that works: the first copy to arrive counts.

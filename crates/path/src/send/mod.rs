@@ -315,6 +315,12 @@ impl SendFlow {
         self.space(space).is_some_and(|s| s.sent.eliciting > 0)
     }
 
+    /// When the only packet of `space` left whose ack is awaited; none where there is none, or several.
+    #[inline]
+    pub(crate) fn asked_at(&self, space: Space) -> Option<Instant> {
+        self.space(space).filter(|s| s.sent.eliciting == 1)?.sent.eliciting_sent_at
+    }
+
     /// Remembers the packet that takes [`next_number`](Self::next_number).
     pub(crate) fn on_sent(&mut self, now: Instant, space: Space, packet: &PacketInfo, carried: &[SentFrame]) {
         self.prepare_books(now, space);

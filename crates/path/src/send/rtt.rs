@@ -14,6 +14,7 @@ use super::recent::RecentMax;
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     latest: Duration,
+    latest_at: Option<Instant>,
     adjusted: Duration,
     smoothed: Duration,
     var: Duration,
@@ -37,6 +38,7 @@ impl RttEstimator {
     pub(crate) fn new(initial: Duration, own: Option<PathId>) -> Self {
         Self {
             latest: Duration::ZERO,
+            latest_at: None,
             adjusted: Duration::ZERO,
             smoothed: initial,
             var: initial / 2,
@@ -55,7 +57,7 @@ impl RttEstimator {
     /// Takes in one sample whose ack arrived on path `via`; `ack_delay` is already clamped.
     pub(crate) fn on_sample(&mut self, now: Instant, latest: Duration, ack_delay: Duration, via: PathId) {
         let last = self.adjusted;
-        (self.latest, self.adjusted) = (latest, latest);
+        (self.latest, self.latest_at, self.adjusted) = (latest, Some(now), latest);
         self.least = self.least.min(latest);
         self.max.note(now, latest);
         let Some(_) = self.first_sample_at else {
@@ -145,6 +147,11 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn latest(&self) -> Duration {
         self.latest
+    }
+
+    /// When the newest sample was taken; none before the first.
+    pub(crate) fn latest_at(&self) -> Option<Instant> {
+        self.latest_at
     }
 
     /// The newest sample less the peer's ack delay, where that is plausible; zero before the first.

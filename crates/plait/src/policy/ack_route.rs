@@ -52,6 +52,7 @@
 //!     rtt: None,
 //!     rtt_least: None,
 //!     rtt_latest: None,
+//!     rtt_at: None,
 //!     sent_bytes: 0,
 //!     received_bytes: 0,
 //! };

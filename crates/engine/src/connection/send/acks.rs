@@ -20,6 +20,16 @@ const ACK_PACKET_BYTES: u64 = 100;
 struct AckCopy {
     carrier: PathId,
     of: PathId,
+    kind: CopyKind,
+}
+
+/// What a copy of an ack is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyKind {
+    /// The first to arrive counts.
+    Spare,
+    /// It asks for an answer as well, which measures the way.
+    Question,
 }
 
 /// How often an ack goes by its own path as well where acks take another: so that the peer's congestion control knows how much
@@ -206,6 +216,10 @@ impl Acks {
                 && let Some(path) = paths.path_mut(copy.of)
             {
                 path.receive.fill_ack_copy(now, w, form, exponent);
+                // RFC 9000 13.2.4: one PING under way is enough
+                if copy.kind == CopyKind::Question && !path.is_awaiting_ack() {
+                    w.write_ping();
+                }
             }
             copy.carrier != carrier.id()
         });
@@ -239,8 +253,10 @@ impl Acks {
                 let slots = paths.slot_at(of).zip(paths.slot_at(carrier));
                 slots.is_some_and(|(slot, carrier)| self.goes_home_too(now, slot, carrier))
             });
-            let others = carriers.iter().copied().chain(home).filter(|id| *id != carrier.id());
-            for copy in others.map(|carrier| AckCopy { carrier, of: of.id() }) {
+            let kind = |id| if id == of.id() { CopyKind::Question } else { CopyKind::Spare };
+            let others = carriers.iter().map(|id| (*id, kind(*id))).chain(home.map(|id| (id, CopyKind::Spare)));
+            for (id, kind) in others.filter(|(id, _)| *id != carrier.id()) {
+                let copy = AckCopy { carrier: id, of: of.id(), kind };
                 if !self.copies.contains(&copy) {
                     self.copies.push(copy);
                 }

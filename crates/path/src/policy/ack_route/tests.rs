@@ -4,8 +4,18 @@ use super::*;
 
 fn carrier(id: u32, state: PathState, ms: u64) -> AckCarrier {
     let rtt = (ms > 0).then(|| Duration::from_millis(ms));
-    let (rtt_least, rtt_latest) = (rtt, rtt);
-    AckCarrier { id: PathId(id), state, rtt, rtt_least, rtt_latest, sent_bytes: 0, received_bytes: 0 }
+    let (rtt_least, rtt_latest, rtt_at) = (rtt, rtt, rtt.map(|rtt| (rtt, Instant::ZERO)));
+    AckCarrier {
+        id: PathId(id),
+        state,
+        rtt,
+        rtt_least,
+        rtt_latest,
+        rtt_at,
+        asked_at: None,
+        sent_bytes: 0,
+        received_bytes: 0,
+    }
 }
 
 fn choose(name: &str, of: u32, carriers: &[AckCarrier]) -> Vec<u32> {
@@ -59,10 +69,27 @@ fn all_means_all_that_work() {
     assert_eq!(choose("all", 1, &paths[1..2]), [1]);
 }
 
-/// A path by its smoothed, its least and its newest RTT, ms.
+/// A path by its smoothed, its least and its newest RTT, ms, the last measured at once.
 fn measured(id: u32, rtt: u64, least: u64, latest: u64) -> AckCarrier {
     let ms = |n| Some(Duration::from_millis(n));
-    AckCarrier { rtt: ms(rtt), rtt_least: ms(least), rtt_latest: ms(latest), ..carrier(id, PathState::Active, 1) }
+    let rtt_at = ms(latest).map(|latest| (latest, Instant::ZERO));
+    AckCarrier {
+        rtt: ms(rtt),
+        rtt_least: ms(least),
+        rtt_latest: ms(latest),
+        rtt_at,
+        ..carrier(id, PathState::Active, 1)
+    }
+}
+
+/// The same, measured at `at_ms`.
+fn measured_at(at_ms: u64, id: u32, rtt: u64, least: u64, latest: u64) -> AckCarrier {
+    let rtt_at = Some((Duration::from_millis(latest), at(at_ms)));
+    AckCarrier { rtt_at, ..measured(id, rtt, least, latest) }
+}
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
 }
 
 #[test]
@@ -79,7 +106,6 @@ fn a_queue_the_other_way_does_not_move_acks_to_a_longer_path() {
 #[test]
 fn acks_that_crowd_a_thin_path_go_home() {
     let mut fastest = by_name("fastest").unwrap().build();
-    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     let mut choose = |now, of, latest, sent_bytes| {
         let thin = AckCarrier { sent_bytes, received_bytes: 10_000, ..measured(0, 110, 105, latest) };
         fastest.choose(at(now), PathId(of), &[thin, measured(1, 400, 390, 400)])[0].0
@@ -104,31 +130,75 @@ fn a_queue_of_what_comes_is_no_crowd_of_acks() {
 }
 
 #[test]
-fn acks_leave_a_queue_that_costs_more_than_their_own_way() {
+fn acks_leave_a_way_that_is_longer_than_their_own() {
     let mut fastest = by_name("fastest").unwrap().build();
-    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    // What comes hides how much of the queue is acks: 500 bytes of them to 10 kB.
-    let mut choose = |now, of, latest, least| {
-        let thin = AckCarrier { sent_bytes: now * 500, received_bytes: now * 10_000, ..measured(0, 45, least, latest) };
-        fastest.choose(at(now), PathId(of), &[thin, measured(1, 50, 50, 50)])[0].0
+    // The path that carries the acks, measured at `thin.0`, and their own.
+    let mut choose = |now, of, thin: (u64, u64), own: (u64, u64)| {
+        let thin = measured_at(thin.0, 0, 45, 10, thin.1);
+        fastest.choose(at(now), PathId(of), &[thin, measured_at(own.0, 1, 50, 30, own.1)])[0].0
     };
-    assert_eq!(choose(0, 1, 10, 10), 0);
-    assert_eq!(choose(1, 1, 60, 10), 0, "a queue of the own way, no more");
-    assert_eq!(choose(2, 0, 61, 10), 0, "they have no other way home");
-    assert_eq!(choose(3, 1, 101, 60), 0, "a path that is so long without a queue");
-    assert_eq!(choose(4, 1, 61, 10), 1);
-    // For 32 round trips of 61 ms.
-    assert_eq!(choose(1955, 1, 10, 10), 1);
-    assert_eq!(choose(1957, 1, 10, 10), 0);
+    assert_eq!(choose(0, 1, (0, 10), (0, 50)), 0);
+    assert_eq!(choose(200, 1, (200, 80), (190, 50)), 0, "the queue may have grown since");
+    assert_eq!(choose(215, 1, (200, 80), (210, 60)), 0, "10 ms ago it may have been 70 ms: not clearly shorter");
+    assert_eq!(choose(215, 0, (200, 80), (210, 50)), 0, "they have no other way home");
+    assert_eq!(choose(215, 1, (200, 80), (210, 59)), 1);
+    // For 32 round trips of 80 ms.
+    assert_eq!(choose(215 + 2559, 1, (200, 10), (210, 50)), 1);
+    assert_eq!(choose(215 + 2560, 1, (200, 10), (210, 50)), 0);
 }
 
 #[test]
-fn a_queue_hides_nothing_of_their_own_way() {
+fn a_queue_of_both_round_trips_is_not_on_the_way_of_acks() {
     let mut fastest = by_name("fastest").unwrap().build();
-    // Acks of path 1 came home by the thin path as well, so that its round trip holds the same queue.
-    let mut choose = |latest, own_rtt| {
-        let thin = AckCarrier { sent_bytes: 500, received_bytes: 10_000, ..measured(0, 45, 10, latest) };
-        fastest.choose(Instant::ZERO, PathId(1), &[thin, measured(1, own_rtt, 50, own_rtt)])[0].0
+    // What comes waits for up to 2 s, and so do the peer's acks of either path, which come here the same way.
+    for queue in (0..2000).step_by(50) {
+        let paths = [measured(0, 20, 20, 20 + queue), measured(1, 60, 60, 60 + queue)];
+        assert_eq!(fastest.choose(Instant::ZERO, PathId(1), &paths)[0].0, 0, "{queue} ms");
+    }
+}
+
+#[test]
+fn their_own_way_is_measured_where_it_could_be_shorter() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |now, latest, received_bytes| {
+        let own = AckCarrier { received_bytes, ..measured(1, 60, 60, 60) };
+        let paths = fastest.choose(at(now), PathId(1), &[measured_at(1, 0, 30, 20, latest), own]);
+        paths.iter().map(|id| id.0).collect::<Vec<_>>()
     };
-    assert_eq!([choose(10, 50), choose(60, 100), choose(61, 101)], [0, 0, 1]);
+    assert_eq!(choose(0, 20, 0), [0]);
+    assert_eq!(choose(1, 68, 100_000), [0], "less than an eighth could be gained");
+    assert_eq!(choose(2, 80, 100_000), [0, 1]);
+    assert_eq!(choose(81, 80, 200_000), [0], "not a round trip ago");
+    assert_eq!(choose(82, 80, 111_999), [0], "too little has come since");
+    assert_eq!(choose(82, 80, 112_000), [0, 1]);
+}
+
+#[test]
+fn an_answer_that_is_overdue_shows_a_queue_too() {
+    // The carrier answered in 12 ms, and then was asked at 100 ms.
+    let thin = AckCarrier { asked_at: Some(at(100)), ..measured_at(90, 0, 12, 10, 12) };
+    let own = |at_ms, latest| measured_at(at_ms, 1, 50, 40, latest);
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |now, own| {
+        let paths = fastest.choose(at(now), PathId(1), &[thin, own]);
+        paths.iter().map(|id| id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(choose(100, own(60, 50)), [0]);
+    assert_eq!(choose(145, own(60, 50)), [0], "an answer in 45 ms would not be clearly later than one in 40");
+    assert_eq!(choose(146, own(60, 50)), [0, 1], "a question by their own way");
+    // What left at 105 ms was here at 155.
+    assert_eq!(choose(155, own(155, 50)), [0], "nor one in 55 ms than one in 50");
+    assert_eq!(choose(160, own(160, 50)), [1]);
+}
+
+#[test]
+fn a_shorter_path_is_neither_asked_nor_home() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    // Acks of path 1 once went by path 0, which was faster, and now would be sooner by their own.
+    let carrier = |latest| measured_at(100, 0, 20, 20, latest);
+    let own = |rtt, latest| measured_at(110, 1, rtt, 10, latest);
+    let mut choose = |carrier, own| fastest.choose(at(110), PathId(1), &[carrier, own]).to_vec();
+    assert_eq!(choose(carrier(20), own(30, 30)), [PathId(0)]);
+    assert_eq!(choose(carrier(200), own(30, 30)), [PathId(0)], "it takes over as the fastest, or not at all");
+    assert_eq!(choose(carrier(20), own(12, 12)), [PathId(1)]);
 }
