@@ -8,6 +8,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::fairness::{JITTER_MS, flow, path};
 use super::{Figure, FigureRequest, rows};
 
@@ -85,7 +86,7 @@ pub(super) fn ack_routes(request: &FigureRequest<'_>) -> Result<Figure, CommandE
                 }
                 figure.claim(
                     format!("{controller}, {aqm}, {shared} ms beside {free} ms"),
-                    format!("at most {SHARE_MAX} of the path alone"),
+                    Reference::asked_for(format!("at most {SHARE_MAX} of the path alone")),
                     cells.join("; "),
                 );
             }

@@ -4,6 +4,7 @@ use crate::campaign::Row;
 use crate::command::CommandError;
 use crate::plot::{Plot, Scale, Style};
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, Table, rows};
 
 /// Factors along each axis, unless more are asked for: each a root of a hundred times the one before.
@@ -127,7 +128,11 @@ pub(super) fn sweep(request: &FigureRequest<'_>) -> Result<Figure, CommandError>
             plot.curve(name, curve, Style::Line);
         }
         for (at, (name, _)) in WAYS.into_iter().enumerate().take(WAYS.len() - 1) {
-            figure.claim(format!("{}: uniflows pay, next to {name}", axis.label()), "-", pays(&points, at));
+            figure.claim(
+                format!("{}: uniflows pay, next to {name}", axis.label()),
+                Reference::none(),
+                pays(&points, at),
+            );
         }
         figure.plots.push(plot);
     }

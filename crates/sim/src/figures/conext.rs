@@ -6,6 +6,7 @@ use crate::plot::{Plot, Scale, Style};
 use crate::run::Watch;
 use crate::stats::{Sorted, aggregation_benefit};
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, one, rows};
 
 /// Bytes of the large download.
@@ -121,30 +122,32 @@ fn median_run(runs: &[Row]) -> Option<Row> {
     runs.get(runs.len() / 2).copied().cloned()
 }
 
-/// What the paper says of the share of runs with a benefit in a class.
-fn published_share(class: &str) -> &'static str {
+/// What the paper says, and what was asked, of the share of runs with a benefit in a class.
+fn of_share(class: &str) -> Reference {
     match class {
-        "low-bdp-no-loss" => {
-            "\"higher experimental bandwidth aggregation in 77%\" (of what, it does not say), either path first; MPTCP 45 %"
-        }
-        "low-bdp-loss" => "\"reduces download time compared to single-path over the best path\"",
-        "high-bdp-no-loss" => {
-            "\"beneficial in 58% of the scenarios\", either path first; MPTCP 20 %; asked for: 90 %, of which runs was not said"
-        }
-        _ => "-",
+        "low-bdp-no-loss" => Reference::published(
+            "\"higher experimental bandwidth aggregation in 77%\" (of what, it does not say), either path first; MPTCP 45 %",
+        ),
+        "low-bdp-loss" => Reference::published("\"reduces download time compared to single-path over the best path\""),
+        "high-bdp-no-loss" => Reference {
+            asked_for: "90 %, of which runs was not said".into(),
+            ..Reference::published("\"beneficial in 58% of the scenarios\", either path first; MPTCP 20 %")
+        },
+        _ => Reference::none(),
     }
 }
 
 /// Medians that others reach in a class in an emulator, best and worst path first, and what we asked of ours.
-fn reached(class: &str) -> &'static str {
-    match class {
+fn reached(class: &str) -> [Reference; 2] {
+    let (best, worst, asked_for) = match class {
         "low-bdp-no-loss" => {
-            "measured elsewhere: noq 0.91 / 0.65, kernel MPTCP 0.80 / 0.80; asked for: median 0.95, not below 0 in 99 %"
+            ("noq 0.91, kernel MPTCP 0.80", "noq 0.65, kernel MPTCP 0.80", "median 0.95, not below 0 in 99 %")
         }
-        "low-bdp-loss" => "measured elsewhere: noq 1.15 / 0.74, kernel MPTCP 0.75 / 0.20; asked for: median 0.9",
-        "high-bdp-no-loss" => "measured elsewhere: noq -0.06 / -0.34, kernel MPTCP 0.20 / 0.12",
-        _ => "measured elsewhere: kernel MPTCP 0.46 / 0.08; asked for: median 0.8",
-    }
+        "low-bdp-loss" => ("noq 1.15, kernel MPTCP 0.75", "noq 0.74, kernel MPTCP 0.20", "median 0.9"),
+        "high-bdp-no-loss" => ("noq -0.06, kernel MPTCP 0.20", "noq -0.34, kernel MPTCP 0.12", ""),
+        _ => ("kernel MPTCP 0.46", "kernel MPTCP 0.08", "median 0.8"),
+    };
+    [best, worst].map(|elsewhere| Reference { asked_for: asked_for.into(), ..Reference::elsewhere(elsewhere) })
 }
 
 /// What the paper says of MPQUIC next to MPTCP in a class: that half of its figure is not run here.
@@ -165,7 +168,7 @@ fn of_seeds(class: &str) -> Option<String> {
 
 fn note_what_is_not_run(figure: &mut Figure, class: &str, bytes: u64) {
     if let Some(says) = beside_tcp(class, bytes) {
-        figure.claim("next to TCP and MPTCP", says, "not run here");
+        figure.claim("next to TCP and MPTCP", Reference::published(says), "not run here");
     }
 }
 
@@ -198,7 +201,7 @@ pub(super) fn benefit(request: &FigureRequest<'_>, class: &str) -> Result<Figure
         }
         let benefits = Sorted::new(benefits);
         let how = "(OLIA and acks on their own path over two, CUBIC over one)";
-        figure.claim(format!("benefit, {what} {how}"), "see above", benefits.summary());
+        figure.claim(format!("benefit, {what} {how}"), Reference::none(), benefits.summary());
     }
     // Of the others Figs. 3 and 5 tell it.
     if class == "high-bdp-loss" {
@@ -223,26 +226,31 @@ fn benefit_figure(points: &[Point], class: &str, size: &str) -> Figure {
     cdf.cdf("worst path first", worst.clone());
     figure.plots = vec![plot, cdf.y_range(0.0, 1.0)];
     let (best, worst) = (Sorted::new(best), Sorted::new(worst));
-    figure.claim("benefit, best path first", reached(class), best.summary());
-    figure.claim("benefit, worst path first", "see above", worst.summary());
+    let [of_best, of_worst] = reached(class);
+    figure.claim("benefit, best path first", of_best, best.summary());
+    figure.claim("benefit, worst path first", of_worst, worst.summary());
     if !has_losses(class) {
         let reckoned = Sorted::new(points.iter().filter_map(Point::reckoned));
         let what = "reckoned, no bound: each path as if alone, from the start that it has as initial path";
-        figure.claim(what, "-", reckoned.summary());
+        figure.claim(what, Reference::none(), reckoned.summary());
         let above = 100.0 * reckoned.share(|x| x > 0.0);
-        figure.claim("share of points whose reckoned benefit is > 0", "-", format!("{above:.1} %"));
+        figure.claim("share of points whose reckoned benefit is > 0", Reference::none(), format!("{above:.1} %"));
     }
     let all = Sorted::new(best.values().iter().chain(worst.values()).copied());
     let above = [&best, &worst, &all].map(|of| 100.0 * of.share(|x| x > 0.0));
     let above = format!("best path first {:.1} %, worst {:.1} %, both {:.1} %", above[0], above[1], above[2]);
-    figure.claim("share of runs with benefit > 0", published_share(class), above);
-    figure.claim("share of runs with benefit >= -0.01", "-", format!("{:.1} %", 100.0 * all.share(|x| x >= -0.01)));
+    figure.claim("share of runs with benefit > 0", of_share(class), above);
+    figure.claim(
+        "share of runs with benefit >= -0.01",
+        Reference::none(),
+        format!("{:.1} %", 100.0 * all.share(|x| x >= -0.01)),
+    );
     figure.claim(
         "runs with benefit > 1",
-        "-",
+        Reference::none(),
         format!("{} of {}", all.values().iter().filter(|x| **x > 1.0).count(), all.len()),
     );
-    figure.claim("runs with benefit <= 0", "-", without_benefit(points));
+    figure.claim("runs with benefit <= 0", Reference::none(), without_benefit(points));
     let bad =
         points.iter().enumerate().flat_map(|(i, point)| [0, 1].map(|initial| (point.benefit(initial), i, initial)));
     let mut bad: Vec<_> = bad.filter(|(benefit, _, _)| *benefit < 0.0).collect();
@@ -328,11 +336,15 @@ fn times_figure(points: &[Point], class: &str, size: &str) -> Figure {
         .y_range(0.0, 1.0);
     ratio.cdf("ratio", ratios.clone());
     figure.plots = vec![plot, ratio];
-    figure.claim("QUIC, seconds", "-", Sorted::new(single).summary());
-    figure.claim("MPQUIC, seconds", "-", Sorted::new(multi).summary());
+    figure.claim("QUIC, seconds", Reference::none(), Sorted::new(single).summary());
+    figure.claim("MPQUIC, seconds", Reference::none(), Sorted::new(multi).summary());
     let ratios = Sorted::new(ratios);
-    figure.claim("time ratio, same initial path", "-", ratios.summary());
-    figure.claim("share of runs in which MPQUIC is faster", "-", format!("{:.1} %", 100.0 * ratios.share(|x| x > 1.0)));
+    figure.claim("time ratio, same initial path", Reference::none(), ratios.summary());
+    figure.claim(
+        "share of runs in which MPQUIC is faster",
+        Reference::none(),
+        format!("{:.1} %", 100.0 * ratios.share(|x| x > 1.0)),
+    );
     figure.notes.extend(unfinished(points));
     figure
 }
@@ -343,7 +355,7 @@ pub(super) fn short_times(request: &FigureRequest<'_>) -> Result<Figure, Command
     let mut figure = times_figure(&points, "low-bdp-no-loss", "256 KB");
     figure.claim(
         "median of 256 KB",
-        "measured elsewhere: TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23",
+        Reference::elsewhere("TCP 0.30 s, MPTCP 0.29, noq one path 0.28, two 0.23"),
         "see above",
     );
     note_what_is_not_run(&mut figure, "low-bdp-no-loss", SHORT_BYTES);
@@ -355,10 +367,10 @@ pub(super) fn short_benefit(request: &FigureRequest<'_>) -> Result<Figure, Comma
     let points = points(request, "low-bdp-no-loss", SHORT_BYTES)?;
     let mut figure = benefit_figure(&points, "low-bdp-no-loss", "256 KB");
     // What was published is of large files but for the first two, the benefits of both orders.
-    let published =
-        ["\"not really desirable for short transfers\"", "the same"].into_iter().chain(std::iter::repeat("-"));
-    for (claim, published) in figure.claims.iter_mut().zip(published) {
-        claim.published = published.to_owned();
+    let published = ["\"not really desirable for short transfers\"", "the same"].map(Reference::published);
+    let references = published.into_iter().chain(std::iter::repeat(Reference::none()));
+    for (claim, reference) in figure.claims.iter_mut().zip(references) {
+        claim.reference = reference;
     }
     Ok(figure)
 }
@@ -396,8 +408,10 @@ pub(super) fn handover(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         let worst = |column: &str| figure_of(column).values().last().copied().unwrap_or(f64::NAN);
         figure.claim(
             name,
-            "measured elsewhere: MPTCP worst 433 to 481 ms, then 27; noq 1.7 s, or no answer; asked for: worst at most 100 ms, \
-             p95 at most 60 ms",
+            Reference {
+                asked_for: "worst at most 100 ms, p95 at most 60 ms".into(),
+                ..Reference::elsewhere("MPTCP worst 433 to 481 ms, then 27; noq 1.7 s, or no answer")
+            },
             format!(
                 "{} seeds: unanswered {}, worst delay median {:.1} ms and at most {:.1} ms, p95 at most {:.1} ms",
                 rows.len(),

@@ -1,6 +1,7 @@
 //! Figures inside a Markdown document: blocks between marks, which are made again in place.
 
-use super::{Claim, FigureFiles, cell};
+use super::claim::{Claim, sources};
+use super::{FigureFiles, cell};
 
 /// A block of a document that a figure fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +53,15 @@ impl FigureFiles {
             return tables.next().unwrap_or_default() + "\n";
         }
         let mut text = format!("\n`{command}`\n");
+        let said = sources(&self.figure.claims);
         self.settings.iter().for_each(|settings| text.push_str(&format!("\nRan with {settings}.\n")));
         if !self.figure.claims.is_empty() {
-            text.push_str("\n| | published, or asked for | here |\n|---|---|---|\n");
+            let names: String = said.iter().map(|source| format!("{} | ", source.name())).collect();
+            text.push_str(&format!("\n| | {names}here |\n|---|{}---|\n", "---|".repeat(said.len())));
         }
-        for Claim { what, published, ours } in &self.figure.claims {
-            text.push_str(&format!("| {} | {} | {} |\n", cell(what), cell(published), cell(ours)));
+        for Claim { what, reference, ours } in &self.figure.claims {
+            let said: String = said.iter().map(|source| format!("{} | ", cell(source.of(reference)))).collect();
+            text.push_str(&format!("| {} | {said}{} |\n", cell(what), cell(ours)));
         }
         text.extend(tables);
         if !self.figure.notes.is_empty() {
@@ -71,12 +75,13 @@ impl FigureFiles {
 
 #[cfg(test)]
 mod tests {
+    use super::super::claim::Reference;
     use super::super::{Figure, Table};
     use super::*;
 
     fn made() -> FigureFiles {
         let mut figure = Figure::default();
-        figure.claim("time | of two", "1.2 s", "1.1 s");
+        figure.claim("time | of two", Reference::published("1.2 s"), "1.1 s");
         figure.tables.push(Table { head: vec!["a".into(), "b".into()], rows: vec![vec!["1".into(), "2".into()]] });
         figure.notes.push("one seed".into());
         FigureFiles { name: "ns3-fig9", title: "A title", settings: Some("cubic".into()), figure, files: Vec::new() }
@@ -89,7 +94,7 @@ mod tests {
                         <!-- table ns3-fig9 -->\n<!-- end ns3-fig9 -->\nafter\n";
         assert_eq!(wanted_by(document).collect::<Vec<_>>(), ["ns3-fig9", "ns3-fig10", "ns3-fig9"]);
         let once = fill(document, &made(), "plait sim figure ns3-fig9").unwrap();
-        let figure = "<!-- figure ns3-fig9 -->\n\n`plait sim figure ns3-fig9`\n\nRan with cubic.\n\n| | published, or asked for | here |\n\
+        let figure = "<!-- figure ns3-fig9 -->\n\n`plait sim figure ns3-fig9`\n\nRan with cubic.\n\n| | published | here |\n\
                       |---|---|---|\n| time \\| of two | 1.2 s | 1.1 s |\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n\
                       - one seed\n\n<!-- end ns3-fig9 -->";
         let table = "<!-- table ns3-fig9 -->\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n<!-- end ns3-fig9 -->";

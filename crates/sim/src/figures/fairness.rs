@@ -5,6 +5,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, rows};
 
 /// Seeds of each setting.
@@ -177,7 +178,7 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
                 plot.boxed(format!("{controller}, {aqm}"), shares.values().to_vec());
                 figure.claim(
                     format!("{controller} beside {others} x {beside}, {aqm}"),
-                    claim.text(),
+                    Reference::asked_for(claim.text()),
                     format!("{} runs: {}: {}", rows.len(), shares.summary(), verdict(&shares, claim.share_max())),
                 );
             }
@@ -188,7 +189,7 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         let shares = Sorted::new(shares);
         figure.failed |= is_unfair(&shares, claim.share_max());
         let here = format!("{}: {}", shares.summary(), verdict(&shares, claim.share_max()));
-        figure.claim(format!("{controller}, all of these queues"), claim.text(), here);
+        figure.claim(format!("{controller}, all of these queues"), Reference::asked_for(claim.text()), here);
     }
     figure.notes.push("10 Mbit/s for each flow, from the start, queue of 60 ms, RTT 40 ms, jitter 4 ms".to_owned());
     figure.notes.push(

@@ -3,6 +3,7 @@
 use crate::command::CommandError;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::paired::{self, Compared, Contest, Load, Pair, SLOWER, Tally, percent, upper_median};
 use super::{Figure, FigureRequest, Table};
 
@@ -264,7 +265,7 @@ pub(super) fn further(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
     let count = NETWORKS.len() - slower;
     figure.claim(
         "networks whose median is at most 3 % over the better path alone, from either path",
-        "every one",
+        Reference::asked_for("every one"),
         format!("{count} of {}: {}", NETWORKS.len(), if figure.failed { "NOT HELD" } else { "held" }),
     );
     figure.tables.push(table);

@@ -5,6 +5,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::fairness::{Bottleneck, JITTER_MS, flow, path, share};
 use super::{Figure, FigureRequest, rows};
 
@@ -106,7 +107,7 @@ pub(super) fn goals(request: &FigureRequest<'_>) -> Result<Figure, CommandError>
             .zip([throughput, harm, balance])
         {
             plot.boxed(controller, values.values().to_vec());
-            figure.claim(format!("{controller}: {}", goal.0), goal.1, values.summary());
+            figure.claim(format!("{controller}: {}", goal.0), Reference::asked_for(goal.1), values.summary());
         }
     }
     figure.plots.extend(plots);

@@ -7,6 +7,7 @@ use crate::design::{self, PROFILES};
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, Table, rows};
 
 /// Schedulers and controllers that are compared, the defaults first.
@@ -124,14 +125,14 @@ fn figure(all: &[(String, Scores)]) -> Figure {
     let everywhere = (0..PAIRS).filter(|pair| scores.iter().all(|s| s.of(*pair) >= 1.0 - GOOD)).count();
     figure.claim(
         "pairs of scheduler and controller within 3 % of the best in every network",
-        "-",
+        Reference::none(),
         format!("{everywhere} of {PAIRS} over {networks} networks"),
     );
     let defaults = over_networks(&scores, 0);
     let behind = (1..PAIRS).filter(|pair| mean(&scores, *pair) > mean(&scores, 0)).count();
     figure.claim(
         format!("the defaults, {}: part of the best pair's goodput", name(0)),
-        "-",
+        Reference::none(),
         format!("{}, rank {} of {PAIRS} by the mean", defaults.summary(), behind + 1),
     );
     figure.plots = plots(&scores);

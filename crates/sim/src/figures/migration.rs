@@ -8,6 +8,7 @@ use crate::run::Watch;
 use crate::run::outcome::End;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, one};
 
 /// A change of address costs at most so many times what a fresh connection costs beyond its bytes at full rate.
@@ -137,7 +138,7 @@ pub(super) fn migration(request: &FigureRequest<'_>) -> Result<Figure, CommandEr
         plot.cdf((*title).to_owned(), ratios().map(|ratio| ratio.min(5.0)));
         figure.claim(
             *title,
-            format!("at most {COST_MAX} fresh starts"),
+            Reference::asked_for(format!("at most {COST_MAX} fresh starts")),
             format!(
                 "{} networks: median {}, most {}",
                 allowed.len(),
@@ -151,7 +152,7 @@ pub(super) fn migration(request: &FigureRequest<'_>) -> Result<Figure, CommandEr
     figure.failed = !above.is_empty();
     figure.claim(
         "all",
-        "every one",
+        Reference::asked_for("every one"),
         format!("{} of {}: {}", all.len() - above.len(), all.len(), if figure.failed { "NOT HELD" } else { "held" }),
     );
     let note = |cost: &&Cost| format!("{:.2} fresh starts: {}, {}", cost.ratio, WAYS[cost.way].0, cost.net.text());

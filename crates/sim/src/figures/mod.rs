@@ -2,6 +2,7 @@
 
 mod ack_routes;
 mod asymmetry;
+pub mod claim;
 mod conext;
 pub mod document;
 mod fairness;
@@ -26,6 +27,7 @@ use std::sync::atomic::AtomicBool;
 
 use plait_engine::config::NETWORK_DELAY;
 
+use self::claim::{Claim, Reference, Source, sources};
 use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store};
 use crate::command::{CommandError, Pictures, set_over, write_page};
 use crate::plot::Plot;
@@ -68,21 +70,10 @@ impl FigureRequest<'_> {
     }
 }
 
-/// What was published and what we measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// What the claim is about.
-    pub what: String,
-    /// In the paper, or measured with its code.
-    pub published: String,
-    /// The value measured here.
-    pub ours: String,
-}
-
 /// A figure made.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
-    /// Published and measured.
+    /// What others say, and what was measured.
     pub claims: Vec<Claim>,
     /// Where we differ and why; what holds for reading it.
     pub notes: Vec<String>,
@@ -95,8 +86,9 @@ pub struct Figure {
 }
 
 impl Figure {
-    fn claim(&mut self, what: impl Into<String>, published: impl Into<String>, ours: impl Into<String>) {
-        self.claims.push(Claim { what: what.into(), published: published.into(), ours: ours.into() });
+    /// Adds a claim.
+    pub fn claim(&mut self, what: impl Into<String>, reference: Reference, ours: impl Into<String>) {
+        self.claims.push(Claim { what: what.into(), reference, ours: ours.into() });
     }
 }
 
@@ -212,8 +204,13 @@ impl FigureFiles {
     pub fn text(&self) -> String {
         let mut text = format!("{}\n", self.title);
         self.settings.iter().for_each(|line| text.push_str(&format!("  ran with {line}\n")));
-        for Claim { what, published, ours } in &self.figure.claims {
-            text.push_str(&format!("  {what}\n      published: {published}\n      here:      {ours}\n"));
+        for Claim { what, reference, ours } in &self.figure.claims {
+            text.push_str(&format!("  {what}\n"));
+            let says = Source::ALL.into_iter().map(|source| (source.name(), source.of(reference)));
+            for (name, said) in says.filter(|(_, said)| !said.is_empty()) {
+                text.push_str(&format!("      {name}: {said}\n"));
+            }
+            text.push_str(&format!("      here: {ours}\n"));
         }
         self.figure.tables.iter().for_each(|table| text.push_str(&format!("\n{}\n", table.markdown())));
         self.figure.notes.iter().for_each(|note| text.push_str(&format!("  note: {note}\n")));
@@ -224,22 +221,24 @@ impl FigureFiles {
     /// Rows of a Markdown table, each claim with its figure: see [`MARKDOWN_HEAD`].
     pub fn markdown(&self) -> String {
         let mut text = String::new();
-        for Claim { what, published, ours } in &self.figure.claims {
-            text.push_str(&format!("| `{}` | {} | {} | {} |\n", self.name, cell(what), cell(published), cell(ours)));
+        for Claim { what, reference, ours } in &self.figure.claims {
+            let said = Source::ALL.map(|source| cell(source.of(reference))).join(" | ");
+            text.push_str(&format!("| `{}` | {} | {said} | {} |\n", self.name, cell(what), cell(ours)));
         }
         if let Some(settings) = &self.settings {
-            text.push_str(&format!("| `{}` | what the runs were set to | | {} |\n", self.name, cell(settings)));
+            text.push_str(&format!("| `{}` | what the runs were set to | | | | {} |\n", self.name, cell(settings)));
         }
         let notes = self.figure.notes.iter().map(|note| cell(note)).collect::<Vec<_>>().join("; ");
         if !notes.is_empty() {
-            text.push_str(&format!("| `{}` | where we differ, and why | | {notes} |\n", self.name));
+            text.push_str(&format!("| `{}` | where we differ, and why | | | | {notes} |\n", self.name));
         }
         text
     }
 }
 
 /// Head of the table that [`FigureFiles::markdown`] gives the rows of.
-pub const MARKDOWN_HEAD: &str = "| figure | of what | published | here |\n|---|---|---|---|\n";
+pub const MARKDOWN_HEAD: &str =
+    "| figure | of what | published | others' code, elsewhere | asked for | here |\n|---|---|---|---|---|---|\n";
 
 /// What stands in captions for [`NETWORK_DELAY`].
 const TRIES_AFTER: &str = "{NETWORK_DELAY}";
@@ -334,8 +333,13 @@ pub fn page(title: &str, settings: Option<&str>, figure: &Figure) -> Page {
     if figure.plots.iter().any(Plot::has_boxes) {
         page.text("Boxes: least, quartiles, median (the number above) and most of the complete runs.");
     }
-    let rows = figure.claims.iter().map(|c| vec![c.what.clone(), c.published.clone(), c.ours.clone()]);
-    page.table(&["", "published", "here"], &rows.collect::<Vec<_>>());
+    let said = sources(&figure.claims);
+    let row = |Claim { what, reference, ours }: &Claim| {
+        let said = said.iter().map(|source| source.of(reference).to_owned());
+        [what.clone()].into_iter().chain(said).chain([ours.clone()]).collect()
+    };
+    let head: Vec<&str> = [""].into_iter().chain(said.iter().map(|source| source.name())).chain(["here"]).collect();
+    page.table(&head, &figure.claims.iter().map(row).collect::<Vec<_>>());
     for table in &figure.tables {
         page.table(&table.head.iter().map(String::as_str).collect::<Vec<_>>(), &table.rows);
     }

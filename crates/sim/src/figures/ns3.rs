@@ -6,6 +6,7 @@ use crate::plot::{Plot, Style};
 use crate::run::Watch;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, one, rows};
 
 /// Rounds of each experiment.
@@ -147,13 +148,22 @@ pub(super) fn scaling(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
             let rows = rows(request, &name, &text, request.seeds(ROUNDS))?;
             let seconds = Sorted::new(rows.iter().filter_map(Row::seconds));
             plot.boxed(format!("{count}, {word}"), seconds.values().to_vec());
-            let published = format!("plot {plotted} s, re-run {run_again} s");
-            figure.claim(format!("{count} paths, {word}"), published, with_mean(&seconds, rows.len()));
+            let reference = plot_and_rerun(&format!("{plotted} s"), &format!("{run_again} s"));
+            figure.claim(format!("{count} paths, {word}"), reference, with_mean(&seconds, rows.len()));
         }
     }
     figure.notes.extend([SOURCES.into(), FIXED.into()]);
     figure.plots = vec![plot];
     Ok(figure)
+}
+
+/// What stands before a time of the authors' code, run again.
+const THEIRS_AGAIN: &str = "the authors' code, run again:";
+
+/// What stands in the authors' plot, and what their code gives again.
+fn plot_and_rerun(plot: &str, rerun: &str) -> Reference {
+    let elsewhere = format!("{THEIRS_AGAIN} {rerun}");
+    Reference { elsewhere, ..Reference::published(format!("plot {plot}")) }
 }
 
 fn with_mean(seconds: &Sorted, runs: usize) -> String {
@@ -193,7 +203,11 @@ pub(super) fn windows(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
         }
         figure.plots.push(plot);
         let goodput = outcome.verified_bytes as f64 * 8e-6 / outcome.elapsed.as_secs_f64();
-        figure.claim(controller, published, format!("{}; goodput {goodput:.2} Mbit/s over both", here.join("; ")));
+        figure.claim(
+            controller,
+            Reference::published(published),
+            format!("{}; goodput {goodput:.2} Mbit/s over both", here.join("; ")),
+        );
     }
     figure.notes.extend([SOURCES.into(), FIXED.into()]);
     Ok(figure)
@@ -209,26 +223,20 @@ fn windows_in_words(points: &[(f64, f64)]) -> String {
 }
 
 /// What stands in the authors' plots for each scheduler, in the order of [`SCHEDULERS`], and what their code gives again.
-fn published(case: Case, preset: Preset) -> [&'static str; 5] {
+fn of_schedulers(case: Case, preset: Preset) -> [Reference; 5] {
+    let both = |times: [(&str, &str); 5]| {
+        times.map(|(plot, rerun)| plot_and_rerun(&format!("{plot} s"), &format!("{rerun} s")))
+    };
+    let again = |seconds: [&str; 5]| seconds.map(|seconds| Reference::elsewhere(format!("{THEIRS_AGAIN} {seconds} s")));
     match (case, preset) {
-        (Case::Stable, Preset::AsRun) => [
-            "plot 11.6 s, re-run 11.2 s",
-            "plot 10.3 s, re-run 10.7 s",
-            "plot 10.2 s, re-run 11.0 s",
-            "plot 10.8 s, re-run 10.5 s",
-            "plot 10.1 s, re-run 10.9 s",
-        ],
-        (Case::Stable, Preset::AsPrinted) => {
-            ["re-run 3.42 s", "re-run 4.05 s", "re-run 4.26 s", "re-run 3.97 s", "re-run 5.05 s"]
+        (Case::Stable, Preset::AsRun) => {
+            both([("11.6", "11.2"), ("10.3", "10.7"), ("10.2", "11.0"), ("10.8", "10.5"), ("10.1", "10.9")])
         }
-        (Case::Unstable, Preset::AsRun) => [
-            "plot 4.1 s, re-run 4.46 s",
-            "plot 6.2 s, re-run 6.48 s",
-            "plot 6.3 s, re-run 6.40 s",
-            "plot 6.1 s, re-run 6.22 s",
-            "plot 7.3 s, re-run 7.20 s",
-        ],
-        _ => ["-"; 5],
+        (Case::Stable, Preset::AsPrinted) => again(["3.42", "4.05", "4.26", "3.97", "5.05"]),
+        (Case::Unstable, Preset::AsRun) => {
+            both([("4.1", "4.46"), ("6.2", "6.48"), ("6.3", "6.40"), ("6.1", "6.22"), ("7.3", "7.20")])
+        }
+        _ => std::array::from_fn(|_| Reference::none()),
     }
 }
 
@@ -269,17 +277,17 @@ pub(super) fn schedulers(request: &FigureRequest<'_>, case: Case) -> Result<Figu
     for preset in PRESETS {
         let mut plot = Plot::new(format!("{case:?}, {}", preset.1), "", "completion time, s");
         let runs = by_scheduler(request, case, preset)?;
-        for ((name, rows), published) in runs.iter().zip(published(case, preset.0)) {
+        for ((name, rows), reference) in runs.iter().zip(of_schedulers(case, preset.0)) {
             let seconds = Sorted::new(rows.iter().filter_map(Row::seconds));
             plot.boxed(name.clone(), seconds.values().to_vec());
-            figure.claim(format!("{name}, {}", preset.1), published, with_mean(&seconds, rows.len()));
+            figure.claim(format!("{name}, {}", preset.1), reference, with_mean(&seconds, rows.len()));
         }
         let minrtt = runs.iter().find(|(name, _)| name == "minrtt").map(|(_, rows)| &rows[..]).unwrap_or_default();
         for (name, rows) in runs.iter().filter(|(name, _)| name != "minrtt") {
             // The same seed draws the same network: a pair differs in its scheduler only.
             let ratios = rows.iter().zip(minrtt).filter_map(|(one, base)| Some(one.seconds()? / base.seconds()?));
             let what = format!("{name} / minrtt, same seed, {}", preset.1);
-            figure.claim(what, "-", format!("time ratio: {}", Sorted::new(ratios).summary()));
+            figure.claim(what, Reference::none(), format!("time ratio: {}", Sorted::new(ratios).summary()));
         }
         figure.plots.push(plot);
     }
@@ -313,7 +321,7 @@ pub(super) fn shares(request: &FigureRequest<'_>, case: Case) -> Result<Figure, 
             runs += rows.len();
             figure.claim(
                 format!("{name}, {}", preset.1),
-                "-",
+                Reference::none(),
                 format!("{}; {}", text.join(", "), with_mean(&seconds, rows.len())),
             );
         }

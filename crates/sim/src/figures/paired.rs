@@ -8,6 +8,7 @@ use crate::campaign::{Row, spread};
 use crate::command::CommandError;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, rows};
 
 /// What slower by over so much is worth counting, and what is too much.
@@ -315,7 +316,7 @@ pub(super) fn hold(compared: &[Compared], groups: &[(String, Tally)], figure: &m
     let [median, slower, far, worst] = &all.cells()[..] else { return };
     figure.claim(
         "all pairs, a later start over the worse path allowed for (raw)",
-        "no group's median over +3 %; over +15 % at most 2 %",
+        Reference::asked_for("no group's median over +3 %; over +15 % at most 2 %"),
         format!(
             "{} pairs of {} settings: median {median}, over +3 % {slower}, over +15 % {far}, worst {worst}: {}",
             all.count(),

@@ -5,6 +5,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, Table, rows};
 
 /// Goodput over that of the same path in order, in the median over seeds and in each run.
@@ -101,7 +102,7 @@ pub(super) fn reordering(request: &FigureRequest<'_>) -> Result<Figure, CommandE
     let least = |values: &[f64]| 100.0 * values.iter().copied().fold(f64::INFINITY, f64::min);
     figure.claim(
         "goodput over that of the orderly path",
-        "at least 90 % in the median of each setting, 80 % in each run",
+        Reference::asked_for("at least 90 % in the median of each setting, 80 % in each run"),
         format!(
             "{held} of {wanted} settings held; least median {:.1} %, least of {} runs {:.1} %",
             least(&medians),

@@ -5,6 +5,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::fairness::{
     Bottleneck, JITTER_MS, SHARE_MAX, START_SHARE_MAX, flow, is_unfair, path, share, share_after, verdict,
 };
@@ -211,7 +212,7 @@ fn shared(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Res
                 let goal = format!("no more than {max} of what a flow beside it takes");
                 figure.claim(
                     format!("auto, {name}, {span}"),
-                    goal,
+                    Reference::asked_for(goal),
                     format!("{} runs: {}: {}", shares.len(), shares.summary(), verdict(shares, max)),
                 );
             }
@@ -249,7 +250,7 @@ fn apart(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Resu
         let word = if ratios.median().is_some_and(|median| median >= APART_MIN) { "reached" } else { "below" };
         figure.claim(
             format!("auto, {}", links.name),
-            format!("{APART_MIN} of uncoupled CUBIC, not gated"),
+            Reference::asked_for(format!("{APART_MIN} of uncoupled CUBIC, not gated")),
             format!("{}: {word}", ratios.summary()),
         );
         let ratio = [0.5, 0.0, 1.0].map(|share| ratios.quantile(share).unwrap_or(f64::NAN));
@@ -295,7 +296,10 @@ fn bbr_beside(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) ->
         let word = if is_over { "over" } else { "held" };
         figure.claim(
             format!("coupled-bbr beside {name}"),
-            format!("{PLACE_MAX} of one path of bbr{}", if is_gated { "" } else { ", not gated" }),
+            Reference::asked_for(format!(
+                "{PLACE_MAX} of one path of bbr{}",
+                if is_gated { "" } else { ", not gated" }
+            )),
             format!("{of_place:.3} of it, medians of {seeds} runs: {word}"),
         );
     }
@@ -317,7 +321,11 @@ fn bbr_apart(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> 
             let parts = rows.iter().filter_map(|row| Some(row.number("goodput_mbps")? / rate));
             format!("{:.3}", Sorted::new(parts).median().unwrap_or(f64::NAN))
         };
-        figure.claim(format!("coupled-bbr, {}", links.name), "as much as bbr, not gated", ratios.summary());
+        figure.claim(
+            format!("coupled-bbr, {}", links.name),
+            Reference::asked_for("as much as bbr, not gated"),
+            ratios.summary(),
+        );
         let ratio = [0.5, 0.0, 1.0].map(|share| ratios.quantile(share).unwrap_or(f64::NAN));
         let ratio = format!("{:.3} ({:.3} to {:.3})", ratio[0], ratio[1], ratio[2]);
         let parts = [of_rate(&coupled), of_rate(&uncoupled)];
@@ -346,7 +354,7 @@ fn bbr_alone(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> 
             let shares = Sorted::new(rows.iter().filter_map(share));
             let at = |share| shares.quantile(share).unwrap_or(f64::NAN);
             let percent = format!("{:.0} %", 100.0 * loss);
-            figure.claim(format!("{controller}, one path, {percent} lost"), "-", shares.summary());
+            figure.claim(format!("{controller}, one path, {percent} lost"), Reference::none(), shares.summary());
             let numbers = [at(0.5), at(0.0)].map(|share| format!("{share:.2}"));
             let mut row = vec![controller.to_owned(), percent, shares.len().to_string()];
             row.extend(numbers);

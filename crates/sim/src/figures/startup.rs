@@ -9,6 +9,7 @@ use crate::command::CommandError;
 use crate::plot::Plot;
 use crate::stats::Sorted;
 
+use super::claim::Reference;
 use super::{Figure, FigureRequest, rows};
 
 /// Links: Mbit/s, RTT in ms, and queues in what the link holds.
@@ -29,9 +30,9 @@ const SLOWER_MAX: f64 = 0.005;
 
 /// CUBIC as it was, for comparison.
 #[derive(Debug)]
-struct Reference(&'static str, SlowStart);
+struct Baseline(&'static str, SlowStart);
 
-impl ControllerFactory for Reference {
+impl ControllerFactory for Baseline {
     fn name(&self) -> &'static str {
         self.0
     }
@@ -62,14 +63,14 @@ fn scenario((rate, rtt, queue): (f64, f64, f64)) -> String {
 /// The gate over the grid, or its first points.
 pub(super) fn startup(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let policies = request.policies.clone();
-    let policies = policies.with_controller(Reference(WAYS[1], SlowStart::HyStart));
-    let policies = policies.with_controller(Reference(WAYS[2], SlowStart::LinuxHyStart));
+    let policies = policies.with_controller(Baseline(WAYS[1], SlowStart::HyStart));
+    let policies = policies.with_controller(Baseline(WAYS[2], SlowStart::LinuxHyStart));
     let request = FigureRequest {
         sets: request.sets.clone(),
         out: request.out.clone(),
         commit: request.commit.clone(),
         ran: request.ran.clone(),
-        policies: policies.with_controller(Reference(WAYS[3], SlowStart::Standard)),
+        policies: policies.with_controller(Baseline(WAYS[3], SlowStart::Standard)),
         ..*request
     };
     let mut shares: [Vec<f64>; 4] = Default::default();
@@ -100,15 +101,23 @@ pub(super) fn startup(request: &FigureRequest<'_>) -> Result<Figure, CommandErro
     for (way, shares) in WAYS.into_iter().zip(shares) {
         let percent = Sorted::new(shares.iter().map(|share| 100.0 * share));
         let most = percent.values().last().copied().unwrap_or(f64::NAN);
-        let goal = if way == WAYS[0] { "at most 0.7 % at every point" } else { "-" };
-        figure.claim(format!("{way}: packets sent twice, %"), goal, format!("{}, most {most:.2}", percent.summary()));
+        let goal = if way == WAYS[0] { "at most 0.7 % at every point" } else { "" };
+        figure.claim(
+            format!("{way}: packets sent twice, %"),
+            Reference::asked_for(goal),
+            format!("{}, most {most:.2}", percent.summary()),
+        );
         plot.boxed(way, percent.values().to_vec());
     }
     let others = [("HyStart++", to_hystart), ("Linux's HyStart", to_linux), ("slow start until loss", to_standard)];
     for (against, ratios) in others {
         let most = ratios.values().last().copied().unwrap_or(f64::NAN);
-        let goal = if against == "HyStart++" { "at most 1.005, median at most 1" } else { "-" };
-        figure.claim(format!("time over that with {against}"), goal, format!("{}, most {most:.4}", ratios.summary()));
+        let goal = if against == "HyStart++" { "at most 1.005, median at most 1" } else { "" };
+        figure.claim(
+            format!("time over that with {against}"),
+            Reference::asked_for(goal),
+            format!("{}, most {most:.4}", ratios.summary()),
+        );
     }
     figure.plots = vec![plot];
     Ok(figure)

@@ -48,9 +48,9 @@ fn small_figures() {
         ["conext-fig4", "conext-fig3", "multiflow-fig5", "multiflow-fig6", "multiflow-sweep", "ns3-fig9", "startup"]
     {
         let made = figure(name, &request).unwrap();
-        assert!(made.text().contains("published:") && made.files.is_empty(), "{}", made.text());
+        assert!(made.text().contains("      here: ") && made.files.is_empty(), "{}", made.text());
         let rows: Vec<String> = made.markdown().lines().map(str::to_owned).collect();
-        assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 5), "{rows:?}");
+        assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 7), "{rows:?}");
         assert!(!made.figure.notes.is_empty(), "{name} says nowhere why it differs");
         let settings = made.settings.clone().unwrap();
         for word in [

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use plait_sim::Policies;
 use plait_sim::campaign::{CampaignError, Shard, merge};
 use plait_sim::command::{self, CommandError, Pictures, RunRequest, RunSummary};
+use plait_sim::figures::claim::Reference;
 use plait_sim::figures::{self, FigureFiles, FigureRequest, RanWith};
 use plait_sim::files::write_whole;
 use plait_sim::swarm::{self, Population, SwarmRequest};
@@ -390,7 +391,10 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
 pub(crate) fn claims(made: &[FigureFiles], seconds: &[f64]) -> Vec<Value> {
     let figure = |(one, seconds): (&FigureFiles, &f64)| {
         let claims = one.figure.claims.iter();
-        let claims = claims.map(|c| json!({ "what": c.what, "published": c.published, "here": c.ours }));
+        let claims = claims.map(|c| {
+            let Reference { published, elsewhere, asked_for } = &c.reference;
+            json!({ "what": c.what, "published": published, "elsewhere": elsewhere, "asked_for": asked_for, "here": c.ours })
+        });
         json!({
             "name": one.name, "title": one.title, "settings": one.settings, "held": one.held(), "wall_seconds": seconds,
             "claims": claims.collect::<Vec<_>>(), "notes": one.figure.notes, "files": one.files,

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use plait_sim::campaign::spread;
 use plait_sim::figures::Figure;
+use plait_sim::figures::claim::Reference;
 use plait_sim::plot::{Plot, Scale, Style};
 use plait_sim::run::{self, Watch};
 use plait_sim::scenario::Extension;
 use plait_sim::stats::Sorted;
 
-use super::{claim, percent};
+use super::percent;
 use crate::campaign::plan::{Company, Job};
 use crate::campaign::results::Results;
 
@@ -102,10 +103,9 @@ pub(crate) fn agreement(results: &Results<'_>, compare: &Comparison<'_>, figure:
             true => "as it is".to_owned(),
             false => format!("with turn_ms = {}", turn.as_secs_f64() * 1e3),
         };
-        claim(
-            figure,
+        figure.claim(
             format!("completion times, laboratory and simulator {hosts}"),
-            "asked for: within 5 % in 90 %",
+            Reference::asked_for("within 5 % in 90 %"),
             ours,
         );
         far = far_ones(results, compare, turn, &pairs);
@@ -113,7 +113,7 @@ pub(crate) fn agreement(results: &Results<'_>, compare: &Comparison<'_>, figure:
             let within = far.iter().filter(|one| one.is_within()).count();
             let what =
                 format!("those that differ, within what {OTHER_SEEDS} other seeds take in the simulator {hosts}");
-            claim(figure, what, "-", format!("{within} of {}", far.len()));
+            figure.claim(what, Reference::none(), format!("{within} of {}", far.len()));
         }
     }
     let ratio = |one: &Far<'_>| (one.times.lab / one.times.sim).ln().abs();
@@ -176,10 +176,9 @@ pub(crate) fn company(results: &Results<'_>) -> Figure {
         };
         let ratios = Sorted::new(results.starts().into_iter().filter_map(ratio));
         let close = percent(ratios.share(|ratio| (1.0 - CLOSE..=1.0 + CLOSE).contains(&ratio)));
-        claim(
-            &mut figure,
+        figure.claim(
             format!("beside others / alone, {contender}"),
-            "-",
+            Reference::none(),
             format!("within 5 % in {close}; {}", ratios.summary()),
         );
         plot.cdf(contender, ratios.values().to_vec());

@@ -1,10 +1,11 @@
 //! Several paths against one: time ratios between families, and what the second path gives each of them.
 
 use plait_sim::figures::Figure;
+use plait_sim::figures::claim::Reference;
 use plait_sim::plot::{Plot, Scale};
 use plait_sim::stats::{Sorted, aggregation_benefit};
 
-use super::{FAMILIES, StackFamily, claim, percent, table};
+use super::{FAMILIES, StackFamily, percent, table};
 use crate::campaign::results::{Results, Start};
 
 /// A run over several paths is worse than the best of them alone where it takes so much of its time more.
@@ -62,26 +63,27 @@ impl NeverWorse {
 }
 
 /// What was published and asked for of MPQUIC next to MPTCP in a class.
-fn published(class: &str) -> &'static str {
+fn beside_mptcp(class: &str) -> Reference {
+    let with_bar = |text: &str| Reference { asked_for: "95 %".into(), ..Reference::published(text) };
     match class {
-        "low-bdp-no-loss" => "CoNEXT'17: MPQUIC faster in 89 %; asked for: 95 %",
-        "low-bdp-loss" => "CoNEXT'17: nearly always; asked for: 95 %",
-        "high-bdp-loss" => "CoNEXT'17: MPQUIC outperforms; asked for: 95 %",
-        "short" => "CoNEXT'17: MPQUIC outperforms MPTCP in most situations",
-        _ => "-",
+        "low-bdp-no-loss" => with_bar("CoNEXT'17: MPQUIC faster in 89 %"),
+        "low-bdp-loss" => with_bar("CoNEXT'17: nearly always"),
+        "high-bdp-loss" => with_bar("CoNEXT'17: MPQUIC outperforms"),
+        "short" => Reference::published("CoNEXT'17: MPQUIC outperforms MPTCP in most situations"),
+        _ => Reference::none(),
     }
 }
 
-/// What was published of the benefit in a class.
-fn published_benefit(class: &str) -> &'static str {
-    match class {
-        "low-bdp-no-loss" => "measured before: MPTCP 0.68 to 0.80 / 0.76 to 0.80, noq 0.91 / 0.65",
-        "low-bdp-loss" => "measured before: MPTCP 0.75 to 0.87 / 0.20 to 0.87, noq 1.15 / 0.74",
-        "high-bdp-no-loss" => "measured before: MPTCP 0.04 to 0.20 / -0.11 to 0.12, noq -0.06 / -0.34",
-        "high-bdp-loss" => "measured before: MPTCP 0.46 to 1.21 / 0.08 to 0.67",
-        "asymmetric" => "measured before: MPTCP 0.82 / 0.75, noq 0.86 / 0.80",
-        _ => "-",
-    }
+/// What others' code gained in a class, best and worst path first.
+fn benefit_elsewhere(class: &str) -> Reference {
+    Reference::elsewhere(match class {
+        "low-bdp-no-loss" => "MPTCP 0.68 to 0.80 / 0.76 to 0.80, noq 0.91 / 0.65",
+        "low-bdp-loss" => "MPTCP 0.75 to 0.87 / 0.20 to 0.87, noq 1.15 / 0.74",
+        "high-bdp-no-loss" => "MPTCP 0.04 to 0.20 / -0.11 to 0.12, noq -0.06 / -0.34",
+        "high-bdp-loss" => "MPTCP 0.46 to 1.21 / 0.08 to 0.67",
+        "asymmetric" => "MPTCP 0.82 / 0.75, noq 0.86 / 0.80",
+        _ => "",
+    })
 }
 
 /// Time ratios between families, and their benefits.
@@ -99,9 +101,9 @@ fn compared(results: &Results<'_>, class: &str) -> Figure {
             continue;
         }
         ratio.cdf(name, ratios.values().to_vec());
-        let said = if slower == "mptcp" { published(class) } else { "-" };
+        let said = if slower == "mptcp" { beside_mptcp(class) } else { Reference::none() };
         let share = percent(ratios.share(|ratio| ratio > 1.0));
-        claim(&mut figure, format!("time ratio, {name}"), said, format!("above 1 in {share}; {}", ratios.summary()));
+        figure.claim(format!("time ratio, {name}"), said, format!("above 1 in {share}; {}", ratios.summary()));
     }
     let mut boxes = Plot::new(format!("{class}: what the second path gives"), "", "experimental aggregation benefit");
     let mut told = table([
@@ -129,9 +131,9 @@ fn compared(results: &Results<'_>, class: &str) -> Figure {
             format!("{raw} of {starts}"),
             format!("{allowed} of {starts}"),
         ]);
-        let said = if family.several == "plait" { published_benefit(class) } else { "see above" };
+        let said = if family.several == "plait" { benefit_elsewhere(class) } else { Reference::none() };
         let ours = format!("{} / {}", best.summary(), worst.summary());
-        claim(&mut figure, format!("benefit, {}, best / worst path first", family.name), said, ours);
+        figure.claim(format!("benefit, {}, best / worst path first", family.name), said, ours);
     }
     figure.tables.push(told);
     figure.plots = vec![ratio.x_scale(Scale::Log).y_range(0.0, 1.0), boxes.y_range(-1.0, 1.5)];
@@ -166,7 +168,7 @@ pub(crate) fn asymmetric(results: &Results<'_>) -> Figure {
         let gain = speedups.median().map_or(f64::NAN, |ratio| 100.0 * (ratio - 1.0));
         let ours = format!("median {gain:.1} %; ratios: {}", speedups.summary());
         let said = "Multiflow 2021: uniflows 83.5 %, MPQUIC 73 %, MPTCP 75 %, the clock from the request on";
-        claim(&mut figure, format!("gain of the second path, {}", family.name), said, ours);
+        figure.claim(format!("gain of the second path, {}", family.name), Reference::published(said), ours);
     }
     figure.plots.push(plot.y_range(0.0, 1.0));
     figure

@@ -1,10 +1,11 @@
 //! Requests at an interval while a path goes away: how long each answer took.
 
 use plait_sim::figures::Figure;
+use plait_sim::figures::claim::Reference;
 use plait_sim::plot::{Plot, Style};
 use plait_sim::stats::Sorted;
 
-use super::{claim, seconds, table};
+use super::{seconds, table};
 use crate::campaign::results::{Results, Start};
 use crate::run::read_delays;
 
@@ -74,11 +75,11 @@ pub(crate) fn handover(results: &Results<'_>) -> Figure {
             ms(later.values().last().copied()),
         ]);
         let said = match contender {
-            "plait" => "asked for: none unanswered, worst at most 100 ms, later ones at most 30 ms",
-            "mptcp" => "measured before: worst 433 to 481 ms, then 27",
-            "noq" => "measured before: 1.7 s with a path idle time-out of 1.5 s, without never",
-            "tcp" => "measured before: never",
-            _ => "-",
+            "plait" => Reference::asked_for("none unanswered, worst at most 100 ms, later ones at most 30 ms"),
+            "mptcp" => Reference::elsewhere("worst 433 to 481 ms, then 27"),
+            "noq" => Reference::elsewhere("1.7 s with a path idle time-out of 1.5 s, without never"),
+            "tcp" => Reference::elsewhere("never"),
+            _ => Reference::none(),
         };
         let ours = format!(
             "{} runs: {} unanswered, worst {} ms (most {}), then {} ms (most {})",
@@ -89,7 +90,7 @@ pub(crate) fn handover(results: &Results<'_>) -> Figure {
             ms(later.median()),
             ms(later.values().last().copied()),
         );
-        claim(&mut figure, format!("handover, {contender}"), said, ours);
+        figure.claim(format!("handover, {contender}"), said, ours);
     }
     let mut plot = plot_of(results, start, "Handover: delay of each answer, the first path dies at 3 s");
     plot.mark(DIES_MS / 1e3, "path 0 dies");

@@ -5,7 +5,7 @@ mod benefit;
 mod delays;
 mod times;
 
-use plait_sim::figures::{Claim, Figure, Table};
+use plait_sim::figures::{Figure, Table};
 
 use super::results::Results;
 
@@ -28,10 +28,6 @@ pub(crate) const FAMILIES: [StackFamily; 3] = [
     StackFamily { several: "mptcp", one: "tcp", name: "MPTCP (Linux)" },
     StackFamily { several: "noq", one: "quinn", name: "MPQUIC (noq)" },
 ];
-
-fn claim(figure: &mut Figure, what: impl Into<String>, published: impl Into<String>, ours: impl Into<String>) {
-    figure.claims.push(Claim { what: what.into(), published: published.into(), ours: ours.into() });
-}
 
 fn table<const N: usize>(head: [&str; N]) -> Table {
     Table { head: head.map(str::to_owned).to_vec(), rows: Vec::new() }

@@ -1,10 +1,11 @@
 //! Times of a few networks side by side.
 
 use plait_sim::figures::Figure;
+use plait_sim::figures::claim::Reference;
 use plait_sim::plot::Plot;
 use plait_sim::stats::Sorted;
 
-use super::{claim, percent, seconds, table};
+use super::{percent, seconds, table};
 use crate::campaign::results::{Results, Start};
 
 /// Multiflow QUIC's Fig. 4.
@@ -34,14 +35,16 @@ pub(crate) fn satellite(results: &Results<'_>) -> Figure {
             second.median().map_or("-".to_owned(), percent),
         ]);
         let said = match contender {
-            "plait" => "asked for: at most 5.0 s",
-            "plait:extension=multiflow" => "Multiflow 2021: about 1.5 s; asked for: at most 1.6 s",
-            "mptcp" => "measured before: 10.3 to 10.6 s",
-            "noq" => "measured before: 5.65 s",
-            "tcp" => "measured before: 8.37 s",
-            _ => "-",
+            "plait" => Reference::asked_for("at most 5.0 s"),
+            "plait:extension=multiflow" => {
+                Reference { asked_for: "at most 1.6 s".into(), ..Reference::published("Multiflow 2021: about 1.5 s") }
+            }
+            "mptcp" => Reference::elsewhere("10.3 to 10.6 s"),
+            "noq" => Reference::elsewhere("5.65 s"),
+            "tcp" => Reference::elsewhere("8.37 s"),
+            _ => Reference::none(),
         };
-        claim(&mut figure, format!("satellite, {contender}"), said, times.summary());
+        figure.claim(format!("satellite, {contender}"), said, times.summary());
     }
     figure.plots = vec![plot];
     figure.tables.push(told);
@@ -76,10 +79,9 @@ pub(crate) fn profiles(results: &Results<'_>) -> Figure {
     for other in &others {
         let ratios = Sorted::new(results.ratios(other, "plait"));
         let faster = percent(ratios.share(|ratio| ratio > 1.0));
-        claim(
-            &mut figure,
+        figure.claim(
             format!("profiles, {other} / plait"),
-            "-",
+            Reference::none(),
             format!("plait faster in {faster}; {}", ratios.summary()),
         );
     }
