@@ -53,6 +53,7 @@
 //!     rtt_least: None,
 //!     rtt_latest: None,
 //!     rtt_at: None,
+//!     asked_at: None,
 //!     sent_bytes: 0,
 //!     received_bytes: 0,
 //! };
