@@ -9,7 +9,7 @@ use plait_path::policy::ack_route::{AckCarrier, AckPaths, AckRouteFactory};
 use plait_wire::Frame;
 
 use crate::full_sockets::{set_full, two_locals_of};
-use crate::puppet::{ENGINE, Packet, Rig, Setup, ms, tuple};
+use crate::puppet::{ENGINE, Packet, Rig, Seen, Setup, ms, tuple};
 
 const SECOND: &str = "192.0.2.2:5000";
 
@@ -59,6 +59,30 @@ impl AckRoute for Stubborn {
 impl AckRouteFactory for Stubborn {
     fn name(&self) -> &'static str {
         "stubborn"
+    }
+
+    fn build(&self) -> Box<dyn AckRoute> {
+        Box::new(Self)
+    }
+}
+
+/// Sends acks by path 0 and by their own path as well.
+#[derive(Debug)]
+struct HomeToo;
+
+impl AckRoute for HomeToo {
+    fn name(&self) -> &'static str {
+        "home-too"
+    }
+
+    fn choose(&mut self, _now: Instant, of: PathId, _carriers: &[AckCarrier]) -> AckPaths {
+        [PathId(0), of].into_iter().collect()
+    }
+}
+
+impl AckRouteFactory for HomeToo {
+    fn name(&self) -> &'static str {
+        "home-too"
     }
 
     fn build(&self) -> Box<dyn AckRoute> {
@@ -134,4 +158,29 @@ fn acks_go_home_as_well_while_the_other_way_is_silent() {
     assert_eq!(carriers(&mut rig), [0, 1], "a round trip of silence");
     rig.frames([0x01]);
     assert_eq!(carriers(&mut rig), [0]);
+}
+
+#[test]
+fn an_ack_that_goes_home_as_well_asks_for_an_answer_there() {
+    let mut setup = Setup::default();
+    setup.transport.ack_route(Arc::new(HomeToo));
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, SECOND, true);
+    // Path 0 has been silent for a round trip then, so that acks would go home as well in any case.
+    rig.pass(ms(50));
+    rig.ack_all();
+    let asks_once = |rig: &mut Rig| {
+        let from = rig.seen.len();
+        (0..2).for_each(|_| rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]));
+        let is_ack = |f: &Frame<'_>| matches!(f, Frame::Ack(a) if a.path == PathId(1));
+        let acks = |s: &Seen| s.frames().into_iter().filter(is_ack).count();
+        let carriers: Vec<_> = rig.seen[from..].iter().filter(|s| acks(s) > 0).collect();
+        assert!(carriers.iter().all(|s| acks(s) == 1), "once in each packet");
+        assert!([0, 1].iter().all(|id| carriers.iter().any(|s| s.path.0 == *id)), "by both paths");
+        let asked = carriers.iter().filter(|s| s.path.0 == 1 && s.has(|f| matches!(f, Frame::Ping))).count();
+        assert_eq!(asked, 1, "one PING under way is enough (RFC 9000 13.2.4)");
+    };
+    asks_once(&mut rig);
+    rig.ack_all();
+    asks_once(&mut rig);
 }

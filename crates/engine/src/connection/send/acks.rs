@@ -256,9 +256,10 @@ impl Acks {
             let kind = |id| if id == of.id() { CopyKind::Question } else { CopyKind::Spare };
             let others = carriers.iter().map(|id| (*id, kind(*id))).chain(home.map(|id| (id, CopyKind::Spare)));
             for (id, kind) in others.filter(|(id, _)| *id != carrier.id()) {
-                let copy = AckCopy { carrier: id, of: of.id(), kind };
-                if !self.copies.contains(&copy) {
-                    self.copies.push(copy);
+                match self.copies.iter_mut().find(|copy| (copy.carrier, copy.of) == (id, of.id())) {
+                    Some(copy) if kind == CopyKind::Question => copy.kind = kind,
+                    Some(_) => {}
+                    None => self.copies.push(AckCopy { carrier: id, of: of.id(), kind }),
                 }
             }
         }
