@@ -173,7 +173,7 @@ fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
     // A window that leaves at once after a rest does not wait a round trip.
     assert_eq!(burst(&mut pacer, at(600_000), true), 10);
     assert_eq!(burst(&mut pacer, at(900_000), false), 1);
-    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::from_millis(80), &pace(false));
+    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::from_millis(95), &pace(false));
     assert_eq!(burst(&mut pacer, at(1_200_000), false), 10, "the queue holds a burst");
     pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::ZERO, &pace(false));
     for left in (0..TIGHT_LOSSES).rev() {
