@@ -64,7 +64,8 @@ pub(crate) async fn send_request(send: &mut SendStream, target: &str) -> Result<
         Err(error) => Err(error),
     };
     match sent {
-        Err(WriteError::Stopped(_)) => Ok(()),
+        // Closed: the reset that answers the stop was acked before the end of the request was to be sent.
+        Err(WriteError::Stopped(_) | WriteError::ClosedStream) => Ok(()),
         sent => sent,
     }
 }
