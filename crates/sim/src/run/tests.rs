@@ -565,7 +565,10 @@ fn asking_for_few_acks_brings_few_at_about_equal_goodput() {
         let set = [("endpoints.extension", extension), ("transfer.kind", kind), ("transfer.bytes", "12_000_000")];
         let [usual, few] = ["", "25"].map(|packets| acks_and_time(TWO, &set, packets));
         println!("{extension}, {kind}: {usual:?} by itself, {few:?} where it is asked");
-        assert!(few.0 * 4 < usual.0, "{extension}, {kind}: {} acks in place of {}", few.0, usual.0);
+        // Over two paths an ack a round trip asks how long its own way is, however few there are.
+        let least = if extension == "none" { 4.0 } else { 3.5 };
+        let times = usual.0 as f64 / few.0 as f64;
+        assert!(times > least, "{extension}, {kind}: {} acks in place of {}", few.0, usual.0);
         assert!(few.1 < usual.1.mul_f64(1.03), "{extension}, {kind}: {:?} in place of {:?}", few.1, usual.1);
     }
 }
