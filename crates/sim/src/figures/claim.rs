@@ -44,18 +44,18 @@ pub struct Claim {
     pub ours: String,
 }
 
-/// Who says what a claim is held against.
+/// Who says something that a claim is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A paper.
+pub enum ReferenceKind {
+    /// What a paper prints or plots.
     Published,
-    /// Others' code.
+    /// Others' code, run for comparison.
     Elsewhere,
     /// The bar set for this engine.
     AskedFor,
 }
 
-impl Source {
+impl ReferenceKind {
     /// All of them, in the order of columns.
     pub const ALL: [Self; 3] = [Self::Published, Self::Elsewhere, Self::AskedFor];
 
@@ -79,9 +79,9 @@ impl Source {
 }
 
 /// The sources that say something of one of the claims.
-pub fn sources(claims: &[Claim]) -> Vec<Source> {
-    let speaks = |source: &Source| claims.iter().any(|claim| !source.of(&claim.reference).is_empty());
-    Source::ALL.into_iter().filter(speaks).collect()
+pub fn sources(claims: &[Claim]) -> Vec<ReferenceKind> {
+    let speaks = |source: &ReferenceKind| claims.iter().any(|claim| !source.of(&claim.reference).is_empty());
+    ReferenceKind::ALL.into_iter().filter(speaks).collect()
 }
 
 #[cfg(test)]
@@ -93,8 +93,8 @@ mod tests {
         let claim = |reference| Claim { what: "time".into(), reference, ours: "1 s".into() };
         let both = Reference { asked_for: "at most 1 s".into(), ..Reference::published("2 s") };
         let claims = [claim(Reference::none()), claim(both), claim(Reference::none())];
-        assert_eq!(sources(&claims), [Source::Published, Source::AskedFor]);
+        assert_eq!(sources(&claims), [ReferenceKind::Published, ReferenceKind::AskedFor]);
         assert_eq!(sources(&claims[2..]), []);
-        assert_eq!(sources(&[claim(Reference::elsewhere("3 s"))]), [Source::Elsewhere]);
+        assert_eq!(sources(&[claim(Reference::elsewhere("3 s"))]), [ReferenceKind::Elsewhere]);
     }
 }

@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 
 use plait_engine::config::NETWORK_DELAY;
 
-use self::claim::{Claim, Reference, Source, sources};
+use self::claim::{Claim, Reference, ReferenceKind, sources};
 use crate::campaign::{Campaign, CampaignError, Doing, Row, Shard, Store};
 use crate::command::{CommandError, Pictures, set_over, write_page};
 use crate::plot::Plot;
@@ -206,7 +206,7 @@ impl FigureFiles {
         self.settings.iter().for_each(|line| text.push_str(&format!("  ran with {line}\n")));
         for Claim { what, reference, ours } in &self.figure.claims {
             text.push_str(&format!("  {what}\n"));
-            let says = Source::ALL.into_iter().map(|source| (source.name(), source.of(reference)));
+            let says = ReferenceKind::ALL.into_iter().map(|source| (source.name(), source.of(reference)));
             for (name, said) in says.filter(|(_, said)| !said.is_empty()) {
                 text.push_str(&format!("      {name}: {said}\n"));
             }
@@ -222,7 +222,7 @@ impl FigureFiles {
     pub fn markdown(&self) -> String {
         let mut text = String::new();
         for Claim { what, reference, ours } in &self.figure.claims {
-            let said = Source::ALL.map(|source| cell(source.of(reference))).join(" | ");
+            let said = ReferenceKind::ALL.map(|source| cell(source.of(reference))).join(" | ");
             text.push_str(&format!("| `{}` | {} | {said} | {} |\n", self.name, cell(what), cell(ours)));
         }
         if let Some(settings) = &self.settings {
