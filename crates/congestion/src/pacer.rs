@@ -33,7 +33,7 @@ pub struct Pace {
     pub window_bytes: u64,
     /// Largest datagram, bytes.
     pub max_datagram_bytes: u64,
-    /// The controller's rate, bytes per second; without one it is 5/4 windows per smoothed RTT.
+    /// The controller's rate, bytes per second; without one it is 5/4 windows per smoothed RTT, and 17/16 in company behind a short queue.
     pub rate: Option<u64>,
     /// Nothing is in flight: what leaves next meets no packet of this path.
     pub idle: bool,

@@ -229,7 +229,8 @@ fn figures_leave_claims_to_paste_and_pictures() {
     );
     assert!(!summary["figures"][1]["notes"].as_array().unwrap().is_empty());
     let markdown = fs::read_to_string(out.join("claims.md")).unwrap();
-    assert!(markdown.starts_with("| figure | of what | published | others' code, elsewhere | asked for | here |\n"));
+    let head = "| figure | of what | published | others' code, elsewhere | asked for | here |\n|---|---|---|---|---|---|\n| `ns3-fig9` | ";
+    assert!(markdown.starts_with(head), "{markdown}");
     let picture = fs::read(out.join("ns3-fig9-01-stable-as-run.png")).unwrap();
     assert_eq!(&picture[..4], b"\x89PNG");
     let none = output(&["sim", "figure", "all"]);

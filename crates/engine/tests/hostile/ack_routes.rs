@@ -42,58 +42,39 @@ impl AckRouteFactory for InTurnFactory {
     }
 }
 
-/// Names the path that the acks are of, whether it can carry them or not, and one that there is not.
-#[derive(Debug)]
-struct Stubborn;
+/// Names the same carriers for the acks of a path each time.
+#[derive(Clone, Copy, Debug)]
+struct Fixed(fn(PathId) -> [PathId; 2]);
 
-impl AckRoute for Stubborn {
+/// The path that the acks are of, whether it can carry them or not, and one that there is not.
+const STUBBORN: Fixed = Fixed(|of| [of, PathId(99)]);
+/// Path 0, and their own path as well.
+const HOME_TOO: Fixed = Fixed(|of| [PathId(0), of]);
+
+impl AckRoute for Fixed {
     fn name(&self) -> &'static str {
-        "stubborn"
+        "fixed"
     }
 
     fn choose(&mut self, _now: Instant, of: PathId, _carriers: &[AckCarrier]) -> AckPaths {
-        [of, PathId(99)].into_iter().collect()
+        self.0(of).into_iter().collect()
     }
 }
 
-impl AckRouteFactory for Stubborn {
+impl AckRouteFactory for Fixed {
     fn name(&self) -> &'static str {
-        "stubborn"
+        "fixed"
     }
 
     fn build(&self) -> Box<dyn AckRoute> {
-        Box::new(Self)
-    }
-}
-
-/// Sends acks by path 0 and by their own path as well.
-#[derive(Debug)]
-struct HomeToo;
-
-impl AckRoute for HomeToo {
-    fn name(&self) -> &'static str {
-        "home-too"
-    }
-
-    fn choose(&mut self, _now: Instant, of: PathId, _carriers: &[AckCarrier]) -> AckPaths {
-        [PathId(0), of].into_iter().collect()
-    }
-}
-
-impl AckRouteFactory for HomeToo {
-    fn name(&self) -> &'static str {
-        "home-too"
-    }
-
-    fn build(&self) -> Box<dyn AckRoute> {
-        Box::new(Self)
+        Box::new(*self)
     }
 }
 
 #[test]
 fn a_route_to_a_path_that_can_carry_nothing_is_not_taken() {
     let mut setup = Setup::default();
-    setup.transport.ack_route(Arc::new(Stubborn));
+    setup.transport.ack_route(Arc::new(STUBBORN));
     let mut rig = two_locals_of(setup);
     let acks = |rig: &Rig| rig.count(|f| matches!(f, Frame::Ack(ack) if ack.path == PathId(0)));
     set_full(&mut rig, &[ENGINE]);
@@ -163,7 +144,7 @@ fn acks_go_home_as_well_while_the_other_way_is_silent() {
 #[test]
 fn an_ack_that_goes_home_as_well_asks_for_an_answer_there() {
     let mut setup = Setup::default();
-    setup.transport.ack_route(Arc::new(HomeToo));
+    setup.transport.ack_route(Arc::new(HOME_TOO));
     let mut rig = Rig::established_server(setup);
     rig.open_path(1, SECOND, true);
     // Path 0 has been silent for a round trip then, so that acks would go home as well in any case.

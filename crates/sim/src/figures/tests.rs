@@ -48,6 +48,9 @@ fn small_figures() {
         ["conext-fig4", "conext-fig3", "multiflow-fig5", "multiflow-fig6", "multiflow-sweep", "ns3-fig9", "startup"]
     {
         let made = figure(name, &request).unwrap();
+        // No paper says anything of the sweep, nor of start-up.
+        let is_published = !["multiflow-sweep", "startup"].contains(&name);
+        assert_eq!(made.text().contains("published: "), is_published, "{}", made.text());
         assert!(made.text().contains("      here: ") && made.files.is_empty(), "{}", made.text());
         let rows: Vec<String> = made.markdown().lines().map(str::to_owned).collect();
         assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 7), "{rows:?}");
