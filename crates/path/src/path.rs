@@ -533,6 +533,8 @@ impl Path {
             rtt_least: rtt.least(),
             rtt_latest: rtt.least().map(|_| rtt.latest()),
             rtt_at: rtt.latest_at().map(|at| (rtt.adjusted(), at)),
+            rtt_via: rtt.via(),
+            heard_at: self.receive.heard_at(),
             asked_at: self.send.asked_at(Space::Data),
             sent_bytes: self.counters.sent_bytes,
             received_bytes: self.counters.received_bytes,

@@ -22,6 +22,10 @@ pub struct AckCarrier {
     pub rtt_latest: Option<Duration>,
     /// The same without the time for which the peer held the ack, and when the ack came.
     pub rtt_at: Option<(Duration, Instant)>,
+    /// The path that brought that ack.
+    pub rtt_via: Option<PathId>,
+    /// When a packet last arrived on it.
+    pub heard_at: Option<Instant>,
     /// When the packet left whose ack it waits for; none where it waits for none, or for several.
     pub asked_at: Option<Instant>,
     /// All bytes sent on it.
@@ -244,10 +248,11 @@ fn worth(rtt: Duration) -> Duration {
 
 /// True where acks are clearly sooner home by `own` than by `last`.
 ///
-/// An RTT is two ways, and a queue on the way here says nothing of the way that acks go. But the peer's acks of both paths come
-/// here one way as a rule, so that the difference between two samples taken at about the same time is that between the ways
-/// back. The one of `own` has to be the newer: a queue here that grows makes it longer, and one that drains makes it shorter by
-/// no more than the time between the two, which is added.
+/// An RTT is two ways, and a queue on the way here says nothing of the way that acks go. But where the peer's acks of both paths
+/// come here one way, the difference between two samples taken at about the same time is that between the ways back. The one of
+/// `own` has to be the newer: a queue here that grows makes it longer, and one that drains makes it shorter by no more than the
+/// time between the two, which is added. Where they come by two ways, a queue on the way here is in one sample alone: half of the
+/// round trip must be gained.
 ///
 /// So it is where the answer to a packet that left by `own` later than one by `last` was here first: a queue that grows fast
 /// holds up the samples that would show it.
@@ -255,8 +260,12 @@ fn worth(rtt: Duration) -> Duration {
 /// A path that is longer without queues is left for the shorter one, as `is_faster` says: that is no reason to go home.
 fn is_shorter(own: &AckCarrier, last: &AckCarrier) -> bool {
     let Some((rtt, own_at)) = own.rtt_at.filter(|_| last.rtt_least <= own.rtt_least) else { return false };
-    let is_measured = last.rtt_at.is_some_and(|(last, at)| own_at >= at && rtt + own_at.since(at) < worth(last));
-    is_measured || last.asked_at.is_some_and(|asked| rtt < worth(own_at.since(asked)))
+    let come_one_way = own.rtt_via == last.rtt_via;
+    let enough = |last: Duration| if come_one_way { worth(last) } else { last / 2 };
+    let is_measured = last.rtt_at.is_some_and(|(last, at)| own_at >= at && rtt + own_at.since(at) < enough(last));
+    // Where nothing came by that path since, its way here may be what holds the answer up.
+    let tells = |asked: &Instant| come_one_way || last.heard_at.is_some_and(|at| at > *asked);
+    is_measured || last.asked_at.filter(tells).is_some_and(|asked| rtt < worth(own_at.since(asked)))
 }
 
 /// True where acks had better move from `last` to `chosen`.

@@ -201,7 +201,7 @@ impl RttEstimator {
     }
 
     /// The path over which the newest sample's ack returned.
-    #[cfg(test)]
+    #[inline]
     pub(crate) fn via(&self) -> Option<PathId> {
         self.via
     }

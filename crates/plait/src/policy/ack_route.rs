@@ -53,6 +53,8 @@
 //!     rtt_least: None,
 //!     rtt_latest: None,
 //!     rtt_at: None,
+//!     rtt_via: None,
+//!     heard_at: None,
 //!     asked_at: None,
 //!     sent_bytes: 0,
 //!     received_bytes: 0,

@@ -12,6 +12,8 @@ fn carrier(id: u32, state: PathState, ms: u64) -> AckCarrier {
         rtt_least,
         rtt_latest,
         rtt_at,
+        rtt_via: rtt.map(|_| PathId::ZERO),
+        heard_at: None,
         asked_at: None,
         sent_bytes: 0,
         received_bytes: 0,
@@ -201,4 +203,24 @@ fn a_shorter_path_is_neither_asked_nor_home() {
     assert_eq!(choose(carrier(20), own(30, 30)), [PathId(0)]);
     assert_eq!(choose(carrier(200), own(30, 30)), [PathId(0)], "it takes over as the fastest, or not at all");
     assert_eq!(choose(carrier(20), own(12, 12)), [PathId(1)]);
+}
+
+#[test]
+fn a_queue_on_the_way_here_is_no_reason_to_go_home() {
+    let own = |latest| AckCarrier { rtt_via: Some(PathId(1)), ..measured_at(210, 1, 60, 58, latest) };
+    let choose = |carrier: AckCarrier, own: AckCarrier| {
+        let mut fastest = by_name("fastest").unwrap().build();
+        fastest.choose(at(0), PathId(1), &[measured(0, 10, 6, 10), own]);
+        fastest.choose(at(210), PathId(1), &[carrier, own])[0].0
+    };
+    // Acks of either path come by that one: half of the round trip must be gained.
+    let queued = |latest| measured_at(200, 0, 57, 6, latest);
+    assert_eq!([choose(queued(136), own(58)), choose(queued(137), own(58))], [0, 1]);
+    let one_way = AckCarrier { rtt_via: Some(PathId::ZERO), ..own(58) };
+    assert_eq!([choose(queued(77), one_way), choose(queued(78), one_way)], [0, 1]);
+    // Asked at 100 ms, it has not answered: what it brought since was not held up.
+    let asked = AckCarrier { asked_at: Some(at(100)), heard_at: Some(at(100)), ..queued(20) };
+    assert_eq!(choose(asked, own(58)), 0);
+    assert_eq!(choose(AckCarrier { heard_at: Some(at(101)), ..asked }, own(58)), 1);
+    assert_eq!(choose(asked, one_way), 1);
 }
