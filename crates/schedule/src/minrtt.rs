@@ -54,7 +54,7 @@ impl Scheduler for MinRtt {
             Ok(choice) => choice,
             Err(decision) => return decision,
         };
-        let would_block = self.patience.would_block(fast, slow, window_bytes(paths, demand));
+        let would_block = self.patience.would_block(fast, slow, window_beside(slow, 0, paths, demand));
         if would_block || (demand.backlog == Backlog::Final && self.end_is_sooner(fast, slow, demand.unsent_bytes)) {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
@@ -65,7 +65,7 @@ impl Scheduler for MinRtt {
         match choice(paths, demand) {
             Ok(Choice { fast, slow }) => {
                 // What a packet takes of the credit it adds to what is under way: the window stays, and so does the answer.
-                let would_block = || self.patience.blocks(fast, slow, window_bytes(paths, demand));
+                let would_block = || self.patience.blocks(fast, slow, window_beside(slow, TRAIN_BYTES, paths, demand));
                 // What follows leaves less to wait for.
                 let rest = demand.unsent_bytes.saturating_sub(TRAIN_BYTES);
                 let is_end = || demand.backlog == Backlog::Final && { *self }.end_is_sooner(fast, slow, rest);
@@ -97,9 +97,11 @@ fn repairs_are_later(fast: &PathView, slow: &PathView) -> bool {
     fast.is_lossy() && repair.saturating_mul(2).saturating_add(fast.rtt_or_max()) > slow.rtt_or_max()
 }
 
-/// The window that all paths share: what may follow, and what is under way.
-fn window_bytes(paths: &[PathView], demand: &Demand) -> u64 {
-    paths.iter().fold(demand.send_credit_bytes, |sum, path| sum.saturating_add(path.in_flight_bytes))
+/// What the `slow` path leaves to the others of the window that all share, once it has `more` bytes under way: what may follow, and what
+/// is under way there.
+fn window_beside(slow: &PathView, more: u64, paths: &[PathView], demand: &Demand) -> u64 {
+    let credit = demand.send_credit_bytes.saturating_sub(more);
+    paths.iter().filter(|path| path.id != slow.id).fold(credit, |sum, path| sum.saturating_add(path.in_flight_bytes))
 }
 
 #[cfg(test)]
