@@ -21,6 +21,39 @@ pub struct RttSample {
     /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What was
     /// acked counts as in flight for so long, so that windows are those of [`Self::own`].
     pub shortcut: Duration,
+    /// The newest sample by the path's own way back while acks take another; none without one, or where they take that.
+    pub home: Option<HomeSample>,
+}
+
+/// A sample of a path's RTT by its own way back, from an ack that came that way beside the one that others take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HomeSample {
+    /// Number of the packet that was acked.
+    pub number: u64,
+    /// When its ack came.
+    pub at: Instant,
+    /// From when it left until its ack came.
+    pub rtt: Duration,
+    /// The smallest such sample of the path.
+    pub min: Duration,
+}
+
+impl HomeSample {
+    /// The part of its round trip by which a packet may be late that met no queue.
+    const WAIT_DIVISOR: u32 = 8;
+
+    /// A sample tells of the path as it is for so many of its round trips.
+    const ROUNDS: u32 = 2;
+
+    /// True where the packet met no queue on its way there, whatever those say whose acks came another way.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.rtt <= self.min + self.min / Self::WAIT_DIVISOR
+    }
+
+    /// True for so long as it may still hold.
+    pub(crate) fn is_fresh(&self, now: Instant) -> bool {
+        now.since(self.at) < self.min * Self::ROUNDS
+    }
 }
 
 impl RttSample {
@@ -32,7 +65,13 @@ impl RttSample {
     /// The same figures as acks by the own way would have shown them.
     pub(crate) fn by_own_way(&self) -> Self {
         let add = |time: Duration| time + self.shortcut;
-        Self { latest: add(self.latest), smoothed: add(self.smoothed), min: add(self.min), shortcut: Duration::ZERO }
+        Self {
+            latest: add(self.latest),
+            smoothed: add(self.smoothed),
+            min: add(self.min),
+            shortcut: Duration::ZERO,
+            home: self.home,
+        }
     }
 
     /// Which part of the path's own round trip that of its acks is.

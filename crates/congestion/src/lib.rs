@@ -34,8 +34,8 @@ mod window;
 
 pub use auto::AutoFactory;
 pub use controller::{
-    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD, RateSample,
-    RttSample,
+    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, HomeSample, Limit, Lost, NO_THRESHOLD,
+    RateSample, RttSample,
 };
 pub use cubic::{Cubic, CubicFactory};
 pub use newreno::NewRenoFactory;

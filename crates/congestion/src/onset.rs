@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use plait_base::Instant;
 
-use crate::controller::Acked;
+use crate::controller::{Acked, HomeSample};
 use crate::hystart::HyStart;
 
 /// Smallest rise that counts. RFC 9406 4.3 has 4 ms; here a false alarm costs a round, not the end of slow start.
@@ -38,6 +38,9 @@ const SPAN_DIVISOR: u32 = 8;
 const LEVEL: (u128, u128) = (6, 5);
 /// Packets count for the verdict that left with this part of the held window in flight.
 const FULL: (u64, u64) = (9, 10);
+
+/// So many round trips of its own a path waits for a packet that comes home by its own way, where acks take another.
+const HOME_ROUNDS: u32 = 2;
 
 /// By this part a held window grows for the last word; half of it in delay shows a full path.
 const PROOF_DIVISOR: u64 = 8;
@@ -107,6 +110,28 @@ struct Hold {
     least: Duration,
     most: Duration,
     stage: HoldTest,
+    alarm: Alarm,
+}
+
+/// When a window began to wait.
+#[derive(Clone, Copy, Debug)]
+struct Alarm {
+    at: Instant,
+    /// Packets from this number on left since.
+    next_number: u64,
+}
+
+impl Alarm {
+    /// True where one that left since came home by the path's own way without a wait: the queue is on the way that acks take.
+    fn is_false(&self, ack: &Acked) -> bool {
+        ack.rtt.home.is_some_and(|home| home.number >= self.next_number && home.is_prompt())
+    }
+
+    /// True while the word of such a packet is waited for.
+    fn is_open(&self, ack: &Acked) -> bool {
+        let is_unheard = |home: &HomeSample| home.number < self.next_number;
+        ack.rtt.home.filter(is_unheard).is_some_and(|home| ack.now.since(self.at) < home.min * HOME_ROUNDS)
+    }
 }
 
 /// What a held window is to show.
@@ -132,6 +157,8 @@ pub(crate) struct Onset {
     hystart: HyStart,
     /// The path's smallest RTT at the last ACK.
     least: Duration,
+    /// Delays tell of a queue on the way that acks take.
+    is_deaf: bool,
     over: bool,
 }
 
@@ -156,12 +183,19 @@ impl Onset {
         if self.over {
             return window.saturating_add(eligible);
         }
-        if ack.rtt.min > self.least {
+        if self.is_deaf && ack.rtt.home.is_some_and(|home| home.is_prompt() && home.is_fresh(ack.now)) {
+            return window.saturating_add(eligible);
+        }
+        if ack.rtt.min > self.least || self.is_deaf {
             // It never rises but where acks come back another way: what was measured before compares with nothing.
             *self = Self { least: ack.rtt.min, peak: self.peak, ..Self::default() };
         }
         self.least = ack.rtt.min;
         if let Some(hold) = self.hold.as_deref().copied() {
+            if hold.alarm.is_false(ack) {
+                *self = Self { least: self.least, peak: self.peak, is_deaf: true, ..Self::default() };
+                return window.saturating_add(eligible);
+            }
             let window = window + eligible.min(hold.level.saturating_sub(window));
             self.judge(ack, hold, window);
             return window;
@@ -232,6 +266,7 @@ impl Onset {
             least: Duration::MAX,
             most: Duration::ZERO,
             stage,
+            alarm: Alarm { at: ack.now, next_number: ack.next_number },
         })
     }
 
@@ -263,9 +298,10 @@ impl Onset {
                     least: Duration::MAX,
                     most: Duration::ZERO,
                     stage,
+                    alarm: hold.alarm,
                 }));
             }
-            HoldTest::Proof(before) if over => {
+            HoldTest::Proof(before) if over && !hold.alarm.is_open(ack) => {
                 let longer = before + before / (2 * PROOF_DIVISOR as u32);
                 // Delays that vary by more than half of their rise prove nothing.
                 let base = self.last.and_then(|last| last.range).map_or(before, |(base, _)| base);

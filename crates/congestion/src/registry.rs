@@ -62,7 +62,7 @@ mod tests {
             let grown = |acks_after: Duration| {
                 let mut path = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1000);
                 let shortcut = own_rtt - acks_after;
-                let rtt = RttSample { latest: acks_after, smoothed: acks_after, min: acks_after, shortcut };
+                let rtt = RttSample { latest: acks_after, smoothed: acks_after, min: acks_after, shortcut, home: None };
                 path.on_acked(&acked(400_000), &shared(&[]));
                 path.on_congestion(&congestion(CongestionKind::Loss), &shared(&[]));
                 let before = path.window();
@@ -105,7 +105,7 @@ mod tests {
                             }
                             _ => {
                                 let latest = Duration::from_micros(*rtt_us);
-                                let rtt = RttSample { latest, smoothed: latest, min: latest, shortcut: Duration::ZERO };
+                                let rtt = RttSample { latest, smoothed: latest, min: latest, shortcut: Duration::ZERO, home: None };
                                 let limit = if kind % 2 == 0 { Limit::Window } else { Limit::Application };
                                 c.on_acked(&Acked { now, rtt, limit, ..acked(*bytes) }, &shared);
                             }

@@ -261,7 +261,7 @@ fn worth(rtt: Duration) -> Duration {
 fn is_shorter(own: &AckCarrier, last: &AckCarrier) -> bool {
     let Some((rtt, own_at)) = own.rtt_at.filter(|_| last.rtt_least <= own.rtt_least) else { return false };
     let come_one_way = own.rtt_via == last.rtt_via;
-    
+
     let is_measured = last.rtt_at.is_some_and(|(last, at)| own_at >= at && rtt + own_at.since(at) < worth(last));
     // Where nothing came by that path since, its way here may be what holds the answer up.
     let tells = |asked: &Instant| come_one_way || last.heard_at.is_some_and(|at| at > *asked);

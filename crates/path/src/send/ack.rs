@@ -269,6 +269,7 @@ impl SendFlow {
             smoothed: self.rtt.smoothed(),
             min: self.rtt.min(),
             shortcut: self.shortcut(),
+            home: self.rtt.own_way().home(),
         }
     }
 

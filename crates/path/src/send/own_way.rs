@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use plait_base::limits::MAX_RTT_MARKS;
 use plait_base::{Instant, PathId};
+use plait_congestion::HomeSample;
 
 use super::early_acks::EarlyAcks;
 
@@ -52,6 +53,8 @@ pub(crate) struct OwnWay {
     /// The newest sample came by the own way, though acks took another: the next one tells whether they have moved.
     came_home: bool,
     marks: VecDeque<Mark>,
+    /// The newest sample by the own way.
+    home: Option<HomeSample>,
     /// What was acked before it would have been by the own way.
     pub(super) early_acks: EarlyAcks,
 }
@@ -66,6 +69,7 @@ impl OwnWay {
             since: Instant::ZERO,
             came_home: false,
             marks: VecDeque::new(),
+            home: None,
             early_acks: EarlyAcks::default(),
         }
     }
@@ -80,6 +84,17 @@ impl OwnWay {
         self.difference
     }
 
+    /// The newest sample by the own way while acks take another.
+    #[inline]
+    pub(crate) fn home(&self) -> Option<HomeSample> {
+        self.home.filter(|_| self.via != self.own)
+    }
+
+    fn note_home(&mut self, at: Instant, number: u64, rtt: Duration) {
+        let min = self.home.map_or(rtt, |home| home.min.min(rtt));
+        self.home = Some(HomeSample { number, at, rtt, min });
+    }
+
     fn start_with(&mut self, now: Instant, difference: Duration) {
         (self.differences, self.difference, self.since) = ([difference; 2], difference, now);
     }
@@ -90,6 +105,7 @@ impl OwnWay {
             return;
         }
         if Some(sample.via) == self.own {
+            self.note_home(now, sample.number, sample.rtt);
             let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home;
             if has_moved {
                 self.via = self.own;
@@ -135,7 +151,9 @@ impl OwnWay {
             None => mark.sent_at,
         };
         let own = now.since(sent_at).saturating_sub(delay);
-        self.learn(now, own.saturating_sub(mark.rtt));
+        let before = mark.rtt;
+        self.note_home(now, largest, own);
+        self.learn(now, own.saturating_sub(before));
     }
 
     fn learn(&mut self, now: Instant, difference: Duration) {
