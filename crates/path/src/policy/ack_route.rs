@@ -174,8 +174,7 @@ impl Fastest {
         let Some((least, (rtt, _))) = own.rtt_least.zip(last.rtt_at) else { return false };
         // An answer that has not come yet takes so long at least.
         let rtt = last.asked_at.map_or(rtt, |asked| rtt.max(now.since(asked)));
-        let is_queued = last.rtt_least.is_some_and(|least| rtt > least * 2);
-        if (least >= worth(rtt) && !is_queued) || last.rtt_least > own.rtt_least {
+        if last.rtt_least > own.rtt_least {
             return false;
         }
         let question = Question { path: own.id, asked_at: now, received_bytes: own.received_bytes };
