@@ -10,6 +10,9 @@
 //! goes on. If they did, a window an eighth larger has the last word: where the path is full they wait longer in
 //! proportion, and slow start is over; where delays come from jitter or from others' packets they do not.
 //!
+//! Where acks take another path back, the queue may be on that one: of acks themselves, where it is thin. Then the word of a packet
+//! whose ack came by the own way is taken, and nothing else heard of while it holds.
+//!
 //! Packets that left before the window was held may be lost yet, and be found lost when the hold is over, where packets come
 //! out of order and loss detection waits. They speak of the window at which they left.
 

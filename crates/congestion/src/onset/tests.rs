@@ -1,6 +1,7 @@
 //! When the first slow start holds its window, goes on, or ends.
 
 use super::*;
+use crate::controller::HomeSample;
 use crate::facts::acked;
 
 const PACKETS: u64 = 20;
@@ -14,6 +15,7 @@ struct Play {
     rounds: u64,
     /// What is in flight instead of the window.
     flight: Option<u64>,
+    home: Option<HomeSample>,
 }
 
 impl Play {
@@ -25,6 +27,7 @@ impl Play {
             now: Instant::from_nanos(1_000_000_000),
             rounds: 0,
             flight: None,
+            home: None,
         };
         play.round(|_| BASE_MS);
         play
@@ -45,7 +48,14 @@ impl Play {
         ack.rtt.min = Duration::from_millis(BASE_MS as u64);
         ack.rtt.latest = Duration::from_secs_f64(delay_ms / 1e3);
         (ack.in_flight, ack.delivery.flight_bytes) = (50_000, self.flight.unwrap_or(self.window));
+        ack.rtt.home = self.home;
         self.window = self.onset.on_acked(&ack, eligible, self.window);
+    }
+
+    /// Its newest packet is acked by its own way too, after so long; 120 ms are the least.
+    fn home(&mut self, rtt_ms: u64) {
+        let (rtt, min) = (Duration::from_millis(rtt_ms), Duration::from_millis(120));
+        self.home = Some(HomeSample { number: self.rounds * PACKETS, at: self.now, rtt, min });
     }
 }
 
@@ -220,4 +230,68 @@ fn acks_that_come_back_another_way_are_no_rise() {
     (ack.rtt.min, ack.rtt.latest) = (Duration::from_millis(120), Duration::from_millis(120));
     assert_eq!(play.onset.on_acked(&ack, 1000, play.window), play.window + 1000);
     assert!(!play.onset.is_holding() && !play.onset.is_over());
+}
+
+/// A held window, of which no packet has come home yet by its own way.
+fn held() -> Play {
+    let mut play = Play::new();
+    play.home(120);
+    play.round(|i| if i < 9 { BASE_MS } else { BASE_MS + 6.0 });
+    assert!(play.onset.is_holding());
+    play
+}
+
+#[test]
+fn a_packet_that_comes_home_without_a_wait_ends_the_alarm() {
+    let mut play = held();
+    assert_eq!(play.round(|_| BASE_MS + 6.0), 0, "the one that did left before");
+    play.home(135);
+    assert_eq!(play.round(|_| BASE_MS + 6.0), 20_000, "an eighth is no wait");
+    assert!(!play.onset.is_holding());
+    // What waits on the way that acks take is not heard of any more,
+    assert_eq!(play.round(|i| BASE_MS + 30.0 + i as f64), 20_000);
+    // until packets that come home wait as well.
+    play.home(136);
+    play.round(|_| BASE_MS + 30.0);
+    play.round(|_| BASE_MS + 60.0);
+    assert!(play.onset.is_holding());
+}
+
+#[test]
+fn one_that_waits_at_home_too_proves_a_queue() {
+    let mut play = held();
+    play.home(136);
+    play.round(|_| BASE_MS + 6.0);
+    assert!(play.onset.is_holding());
+}
+
+#[test]
+fn what_came_home_long_ago_tells_nothing_of_today() {
+    let mut play = held();
+    play.round(|_| BASE_MS + 6.0);
+    play.home(120);
+    play.round(|_| BASE_MS + 6.0);
+    // Deaf for two round trips of 120 ms, then again two rounds to an alarm.
+    let rounds = (0..40).take_while(|round| {
+        play.round(|_| BASE_MS + 30.0 + f64::from(20 * round));
+        !play.onset.is_holding()
+    });
+    let rounds = rounds.count();
+    assert!((10..16).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn the_end_waits_for_a_packet_to_come_home() {
+    let rounds_until_over = |home: Option<u64>| {
+        let mut play = Play::new();
+        home.into_iter().for_each(|rtt_ms| play.home(rtt_ms));
+        let rounds = (0..40).take_while(|round| {
+            play.round(|_| BASE_MS + if *round < 3 { 10.0 } else { 21.0 });
+            !play.onset.is_over()
+        });
+        rounds.count()
+    };
+    let without = rounds_until_over(None);
+    // 240 ms after the alarm, in rounds of 20 ms.
+    assert!(without < 9 && (11..15).contains(&rounds_until_over(Some(120))), "{without}");
 }

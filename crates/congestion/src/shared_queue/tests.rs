@@ -22,6 +22,7 @@ fn rtt(ms: u64) -> RttSample {
         smoothed: RTT,
         min: Duration::from_millis(50),
         shortcut: Duration::ZERO,
+        home: None,
     }
 }
 

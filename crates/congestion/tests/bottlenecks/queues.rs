@@ -186,7 +186,13 @@ impl World {
             sent_at: now - flow.rtt,
             largest: now.as_nanos(),
             next_number: (now + flow.rtt).as_nanos(),
-            rtt: RttSample { latest: flow.rtt, smoothed: flow.smoothed, min: flow.base, shortcut: Duration::ZERO },
+            rtt: RttSample {
+                latest: flow.rtt,
+                smoothed: flow.smoothed,
+                min: flow.base,
+                shortcut: Duration::ZERO,
+                home: None,
+            },
             in_flight: flow.controller.window(),
             limit: Limit::Window,
             delivery: RateSample {

@@ -168,13 +168,15 @@ impl Fastest {
         last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
     }
 
-    /// True where the way home of `own` is to be measured: it could be shorter than by `last`, enough has come since the last
-    /// question, and that one is a round trip ago. The shorter path itself is not asked: `is_faster` moves acks there.
+    /// True where an ack of `own` goes home as well: that way may have become the shorter one or `last` has a queue, enough has come
+    /// since the last that did, and that is a round trip ago. The answer tells how long the way home is, and the ack shows the
+    /// peer a queue on the way that it takes otherwise. A shorter path is not asked: `is_faster` moves acks there.
     fn asks(&mut self, now: Instant, own: &AckCarrier, last: &AckCarrier) -> bool {
-        let Some((least, (rtt, _))) = own.rtt_least.zip(last.rtt_at) else { return false };
+        let paths = own.rtt_least.zip(last.rtt_least).filter(|(own, last)| last <= own);
+        let Some(((least, last_least), (rtt, _))) = paths.zip(last.rtt_at) else { return false };
         // An answer that has not come yet takes so long at least.
         let rtt = last.asked_at.map_or(rtt, |asked| rtt.max(now.since(asked)));
-        if last.rtt_least > own.rtt_least {
+        if least >= worth(rtt) && rtt <= last_least * 2 {
             return false;
         }
         let question = Question { path: own.id, asked_at: now, received_bytes: own.received_bytes };
@@ -248,11 +250,10 @@ fn worth(rtt: Duration) -> Duration {
 
 /// True where acks are clearly sooner home by `own` than by `last`.
 ///
-/// An RTT is two ways, and a queue on the way here says nothing of the way that acks go. But where the peer's acks of both paths
-/// come here one way, the difference between two samples taken at about the same time is that between the ways back. The one of
-/// `own` has to be the newer: a queue here that grows makes it longer, and one that drains makes it shorter by no more than the
-/// time between the two, which is added. Where they come by two ways, a queue on the way here is in one sample alone: half of the
-/// round trip must be gained.
+/// An RTT is two ways, and a queue on the way here says nothing of the way that acks go. But the peer's acks of both paths come
+/// here one way as a rule, so that the difference between two samples taken at about the same time is that between the ways
+/// back. The one of `own` has to be the newer: a queue here that grows makes it longer, and one that drains makes it shorter by
+/// no more than the time between the two, which is added.
 ///
 /// So it is where the answer to a packet that left by `own` later than one by `last` was here first: a queue that grows fast
 /// holds up the samples that would show it.
@@ -260,11 +261,9 @@ fn worth(rtt: Duration) -> Duration {
 /// A path that is longer without queues is left for the shorter one, as `is_faster` says: that is no reason to go home.
 fn is_shorter(own: &AckCarrier, last: &AckCarrier) -> bool {
     let Some((rtt, own_at)) = own.rtt_at.filter(|_| last.rtt_least <= own.rtt_least) else { return false };
-    let come_one_way = own.rtt_via == last.rtt_via;
-
     let is_measured = last.rtt_at.is_some_and(|(last, at)| own_at >= at && rtt + own_at.since(at) < worth(last));
     // Where nothing came by that path since, its way here may be what holds the answer up.
-    let tells = |asked: &Instant| come_one_way || last.heard_at.is_some_and(|at| at > *asked);
+    let tells = |asked: &Instant| own.rtt_via == last.rtt_via || last.heard_at.is_some_and(|at| at > *asked);
     is_measured || last.asked_at.filter(tells).is_some_and(|asked| rtt < worth(own_at.since(asked)))
 }
 

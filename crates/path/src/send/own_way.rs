@@ -239,6 +239,21 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_home_while_acks_take_another_way_is_kept() {
+        let mut way = OwnWay::new(Some(OWN));
+        way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
+        assert_eq!(way.home(), None, "acks take that way");
+        way.on_sample(at(140), sample(1, 100, 40, OTHER), MS * 70);
+        let home = |number, at_ms, rtt| Some(HomeSample { number, at: at(at_ms), rtt: MS * rtt, min: MS * 70 });
+        assert_eq!(way.home(), home(0, 70, 70));
+        // A copy of that ack, held for 5 ms; then one that is the first to arrive.
+        way.on_old_ack(at(190), 1, MS * 5, OWN);
+        assert_eq!(way.home(), home(1, 190, 85));
+        way.on_sample(at(272), sample(2, 200, 72, OWN), MS * 40);
+        assert_eq!(way.home(), home(2, 272, 72));
+    }
+
+    #[test]
     fn marks_are_bounded_and_uniflows_have_no_own_way() {
         let mut way = OwnWay::new(Some(OWN));
         (0..10_000).for_each(|n| way.on_sample(at(n as u32 * 10 + 40), sample(n, n as u32 * 10, 40, OTHER), MS * 40));
