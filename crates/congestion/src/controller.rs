@@ -50,9 +50,9 @@ impl HomeSample {
         self.rtt <= self.min + self.min / Self::WAIT_DIVISOR
     }
 
-    /// True for so long as it may still hold.
-    pub(crate) fn is_fresh(&self, now: Instant) -> bool {
-        now.since(self.at) < self.min * Self::ROUNDS
+    /// True where so few of its round trips have passed since `at` that it may still hold, or that a newer one may be on its way.
+    pub(crate) fn is_within_reach(&self, at: Instant, now: Instant) -> bool {
+        now.since(at) < self.min * Self::ROUNDS
     }
 }
 

@@ -42,9 +42,6 @@ const LEVEL: (u128, u128) = (6, 5);
 /// Packets count for the verdict that left with this part of the held window in flight.
 const FULL: (u64, u64) = (9, 10);
 
-/// So many round trips of its own a path waits for a packet that comes home by its own way, where acks take another.
-const HOME_ROUNDS: u32 = 2;
-
 /// By this part a held window grows for the last word; half of it in delay shows a full path.
 const PROOF_DIVISOR: u64 = 8;
 
@@ -132,8 +129,7 @@ impl Alarm {
 
     /// True while the word of such a packet is waited for.
     fn is_open(&self, ack: &Acked) -> bool {
-        let is_unheard = |home: &HomeSample| home.number < self.next_number;
-        ack.rtt.home.filter(is_unheard).is_some_and(|home| ack.now.since(self.at) < home.min * HOME_ROUNDS)
+        ack.rtt.home.is_some_and(|home| home.number < self.next_number && home.is_within_reach(self.at, ack.now))
     }
 }
 
@@ -186,17 +182,18 @@ impl Onset {
         if self.over {
             return window.saturating_add(eligible);
         }
-        if self.is_deaf && ack.rtt.home.is_some_and(|home| home.is_prompt() && home.is_fresh(ack.now)) {
+        let holds = |home: HomeSample| home.is_prompt() && home.is_within_reach(home.at, ack.now);
+        if self.is_deaf && ack.rtt.home.is_some_and(holds) {
             return window.saturating_add(eligible);
         }
+        // The smallest RTT never rises but where acks come back another way: what was measured before compares with nothing.
         if ack.rtt.min > self.least || self.is_deaf {
-            // It never rises but where acks come back another way: what was measured before compares with nothing.
-            *self = Self { least: ack.rtt.min, peak: self.peak, ..Self::default() };
+            self.begin_anew(false);
         }
         self.least = ack.rtt.min;
         if let Some(hold) = self.hold.as_deref().copied() {
             if hold.alarm.is_false(ack) {
-                *self = Self { least: self.least, peak: self.peak, is_deaf: true, ..Self::default() };
+                self.begin_anew(true);
                 return window.saturating_add(eligible);
             }
             let window = window + eligible.min(hold.level.saturating_sub(window));
@@ -215,6 +212,11 @@ impl Onset {
             }
             _ => window.saturating_add(eligible),
         }
+    }
+
+    /// Forgets the delays so far.
+    fn begin_anew(&mut self, is_deaf: bool) {
+        *self = Self { least: self.least, peak: self.peak, is_deaf, ..Self::default() };
     }
 
     /// RFC 9406 4.2: a round ends when a packet sent after its start is acked.

@@ -95,6 +95,6 @@
 
 pub use plait_base::shared_metrics::{Cut, PathMetrics, SharedPathMetrics};
 pub use plait_congestion::{
-    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, NO_THRESHOLD, RateSample,
-    RttSample, initial_window, minimum_window,
+    Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, HomeSample, Limit, Lost, NO_THRESHOLD,
+    RateSample, RttSample, initial_window, minimum_window,
 };
