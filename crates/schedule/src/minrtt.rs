@@ -64,8 +64,11 @@ impl Scheduler for MinRtt {
     fn keeps_to(&self, path: PathId, paths: &[PathView], demand: &Demand) -> bool {
         match choice(paths, demand) {
             Ok(Choice { fast, slow }) => {
-                // What a packet takes of the credit it adds to what is under way: the window stays, and so does the answer.
-                let would_block = || self.patience.blocks(fast, slow, window_bytes(paths, demand));
+                // What a train takes of the credit it adds to what is under way: the window stays, and the slow path's queue grows.
+                let would_block = || {
+                    let in_flight_bytes = slow.in_flight_bytes.saturating_add(TRAIN_BYTES);
+                    self.patience.blocks(fast, &PathView { in_flight_bytes, ..*slow }, window_bytes(paths, demand))
+                };
                 // What follows leaves less to wait for.
                 let rest = demand.unsent_bytes.saturating_sub(TRAIN_BYTES);
                 let is_end = || demand.backlog == Backlog::Final && { *self }.end_is_sooner(fast, slow, rest);
@@ -224,5 +227,33 @@ mod tests {
         assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(60_000)), Decision::Send(PathId(1)));
         fast.delivery_rate_bps = None;
         assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(60_000)), wait);
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_longer_than_acks_tell() {
+        let stream = |bytes| Demand { send_credit_bytes: bytes, ..demand(1 << 20) };
+        let (mut fast, mut slow) = (view(0, 20), view(1, 40));
+        fast.room = Room::Window;
+        (fast.window_bytes, fast.in_flight_bytes) = (20_000, 20_000);
+        // The fast path sends 1,000 bytes a millisecond: 80,000 bytes last longer than 40 ms.
+        (slow.in_flight_bytes, slow.delivery_rate_bps) = (20_000, Some(2_000_000));
+        let (wait, send) = (Decision::Wait(WaitReason::Faster(PathId(0))), Decision::Send(PathId(1)));
+        assert_eq!(
+            MinRtt::default().pick(&[fast, slow], &stream(40_000)),
+            send,
+            "no queue was met: the rate is no bound"
+        );
+        // At 250 bytes a millisecond what is under way takes 80 ms.
+        slow.rtt_min = Duration::from_millis(30);
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(39_000)), wait);
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(40_000)), send, "as long as the slow path");
+        let (minrtt, train) = (MinRtt::default(), stream(40_000 + TRAIN_BYTES));
+        assert!(!minrtt.keeps_to(PathId(1), &[fast, slow], &train), "a train more makes the queue longer");
+        slow.rtt_min = slow.rtt.unwrap();
+        assert!(minrtt.keeps_to(PathId(1), &[fast, slow], &train));
+        slow.rtt_min = Duration::from_millis(30);
+        // A RTT that is longer than that holds.
+        (slow.delivery_rate_bps, slow.rtt) = (Some(2_000_000), Some(Duration::from_millis(81)));
+        assert_eq!(MinRtt::default().pick(&[fast, slow], &stream(40_000)), wait);
     }
 }

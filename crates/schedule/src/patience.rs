@@ -46,7 +46,7 @@ impl Patience {
 
     /// The same, without taking note of the answer.
     pub(crate) fn blocks(self, fast: &PathView, slow: &PathView, send_window: u64) -> bool {
-        self.fast_is_done_before(fast, rtt(slow), send_window.into(), used_window(fast))
+        self.fast_is_done_before(fast, rtt_now(slow), send_window.into(), used_window(fast))
     }
 
     /// True when sending all on the fast path, after one RTT of waiting for it, beats a round trip on the slow one.
@@ -73,6 +73,21 @@ impl Patience {
 /// Microseconds; at most 2^32 of them, so that products of RTT and bytes fit.
 fn rtt(path: &PathView) -> u128 {
     path.rtt.unwrap_or_default().as_micros().min(u128::from(u32::MAX))
+}
+
+/// The round trip of what leaves now, microseconds: where a queue stands on the path, as long as what is under way takes at the
+/// rate of delivery. The RTT tells of the queue that packets met a round trip ago, and it may have doubled since. Without a queue a
+/// rate is no more than what was sent.
+fn rtt_now(path: &PathView) -> u128 {
+    let acked = rtt(path);
+    let has_queue = acked * 4 > path.rtt_min.as_micros() * 5;
+    match path.delivery_rate_bps {
+        Some(bps) if has_queue => {
+            let queued = u128::from(path.in_flight_bytes) * 8_000_000 / u128::from(bps.max(1));
+            acked.max(queued.min(u128::from(u32::MAX)))
+        }
+        _ => acked,
+    }
 }
 
 fn delta(fast: &PathView, slow: &PathView) -> u128 {

@@ -671,6 +671,12 @@ fn what_a_slow_path_holds_does_not_shut_a_window() {
                   [endpoints]\nreceive_window_bytes = 326_000\nfirst_path_only = false\n";
     // Copies made when the window is shut take a round trip more: 11 % longer.
     assert!(longer_by_both(filled) < 1.04);
+    // As in `examples/off-design/window-deep.toml`: a queue of the slow path's own making.
+    let deep = "[[path]]\nrate_mbps = 0.8\nrtt_ms = 22\nqueue_ms = 760\n\
+                [[path]]\nrate_mbps = 3.3\nrtt_ms = 38\nqueue_ms = 38\nloss = 0.0065\n\
+                [transfer]\nkind = \"upload\"\nbytes = 2_000_000\n\
+                [endpoints]\nreceive_window_bytes = 173_000\nfirst_path_only = false\n";
+    assert!(longer_by_both(deep) < 1.0, "it was 13 % longer");
 }
 
 #[test]
