@@ -9,7 +9,7 @@ use super::claim::Reference;
 use super::{Figure, FigureRequest, rows};
 
 /// Seeds of each setting.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 120;
 /// Single-path flows beside the connection.
 const OTHERS: [usize; 2] = [1, 4];
 /// A coupled connection takes no more than this part of what a flow beside it gets, in the median.
