@@ -36,6 +36,8 @@ pub struct HomeSample {
     pub rtt: Duration,
     /// The smallest such sample of the path.
     pub min: Duration,
+    /// The sample of that packet, or of one just before, by the way that acks take; none where the own way was the faster one.
+    pub other: Option<Duration>,
 }
 
 impl HomeSample {
@@ -70,7 +72,7 @@ impl RttSample {
             smoothed: add(self.smoothed),
             min: add(self.min),
             shortcut: Duration::ZERO,
-            home: self.home,
+            home: self.home.map(|home| HomeSample { other: home.other.map(add), ..home }),
         }
     }
 

@@ -48,6 +48,9 @@ const PROOF_DIVISOR: u64 = 8;
 /// Delays in a round or a run that fall back by more than this part of their rise come from jitter, not from a queue.
 const FALL_DIVISOR: u32 = 4;
 
+/// A queue on the way that acks take makes packets late by no more than this part of that by their own.
+const SHARE_DIVISOR: u32 = 4;
+
 /// The delays of a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -119,12 +122,20 @@ struct Alarm {
     at: Instant,
     /// Packets from this number on left since.
     next_number: u64,
+    /// A packet that takes so long waits.
+    threshold: Duration,
 }
 
 impl Alarm {
-    /// True where one that left since came home by the path's own way without a wait: the queue is on the way that acks take.
+    /// True where one that left since came home by the path's own way without a wait, and waited on the way that acks take: the queue
+    /// is on that one. What waited on neither came after a pause, and proves nothing.
     fn is_false(&self, ack: &Acked) -> bool {
-        ack.rtt.home.is_some_and(|home| home.number >= self.next_number && home.is_prompt())
+        let Some(home) = ack.rtt.home.filter(|home| home.number >= self.next_number && home.is_prompt()) else {
+            return false;
+        };
+        let Some(other) = home.other else { return true };
+        let (late, other_late) = (home.rtt.saturating_sub(home.min), other.saturating_sub(ack.rtt.min));
+        other >= self.threshold && late <= other_late / SHARE_DIVISOR
     }
 
     /// True while the word of such a packet is waited for.
@@ -271,7 +282,7 @@ impl Onset {
             least: Duration::MAX,
             most: Duration::ZERO,
             stage,
-            alarm: Alarm { at: ack.now, next_number: ack.next_number },
+            alarm: Alarm { at: ack.now, next_number: ack.next_number, threshold },
         })
     }
 

@@ -55,7 +55,7 @@ impl Play {
     /// Its newest packet is acked by its own way too, after so long; 120 ms are the least.
     fn home(&mut self, rtt_ms: u64) {
         let (rtt, min) = (Duration::from_millis(rtt_ms), Duration::from_millis(120));
-        self.home = Some(HomeSample { number: self.rounds * PACKETS, at: self.now, rtt, min });
+        self.home = Some(HomeSample { number: self.rounds * PACKETS, at: self.now, rtt, min, other: None });
     }
 }
 
@@ -255,6 +255,22 @@ fn a_packet_that_comes_home_without_a_wait_ends_the_alarm() {
     play.round(|_| BASE_MS + 30.0);
     play.round(|_| BASE_MS + 60.0);
     assert!(play.onset.is_holding());
+}
+
+#[test]
+fn one_that_hardly_waited_elsewhere_ends_no_alarm() {
+    let ends = |rtt_ms: u64, other_ms: u64| {
+        let mut play = held();
+        play.round(|_| BASE_MS + 6.0);
+        play.home(rtt_ms);
+        play.home = play.home.map(|home| HomeSample { other: Some(Duration::from_millis(other_ms)), ..home });
+        play.round(|_| BASE_MS + 6.0);
+        !play.onset.is_holding()
+    };
+    assert!(ends(121, 86));
+    assert!(!ends(121, 84), "after a pause it waited on neither way");
+    assert!(!ends(130, 90), "the queue is on the way there");
+    assert!(ends(130, 120));
 }
 
 #[test]

@@ -128,6 +128,12 @@ const HOME_ROUND_TRIPS: u32 = 32;
 /// So many bytes on a path are worth a packet that asks how long its own way back is, a first window (RFC 9002 7.2).
 const QUESTION_BYTES: u64 = 12_000;
 
+/// A sender that sees a queue may hold its window for so many round trips to be sure.
+const STEADY_ROUNDS: u32 = 8;
+
+/// Samples that are so many round trips apart tell of what was between them.
+const BETWEEN_ROUND_TRIPS: u32 = 4;
+
 /// An RTT that is so many times that of another path is no queue of data any more.
 const ANOTHER_PATH: u32 = 8;
 
@@ -142,17 +148,41 @@ pub struct Fastest {
     home_until: Option<Instant>,
     /// Bytes sent and received on that path when its RTT last was what it can be.
     calm: (u64, u64),
-    /// The last question on each path.
-    questions: SmallVec<[Question; 4]>,
+    looks: SmallVec<[Look; 4]>,
 }
 
-/// An ack that went home as well as another way, so that both ways are known.
+/// How much a path had brought at some time.
 #[derive(Clone, Copy, Debug)]
-struct Question {
-    path: PathId,
-    asked_at: Instant,
-    /// Bytes received on the path until then.
+struct Mark {
+    at: Instant,
     received_bytes: u64,
+}
+
+/// What is known of a path whose acks take another way.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    path: PathId,
+    /// When it was looked at last, about once a round trip.
+    last: Mark,
+    /// When one of its acks last went home as well.
+    asked: Option<Mark>,
+    /// The most that it brought between two looks, bytes a second.
+    most: u64,
+    /// How many looks ago that grew by a quarter.
+    steady: u32,
+    /// The newest sample of the path that was older than that of the path that carries its acks.
+    before: Option<(Duration, Instant)>,
+}
+
+impl Look {
+    /// It is looked at again.
+    fn note(&mut self, here: Mark) {
+        let bytes = here.received_bytes.saturating_sub(self.last.received_bytes);
+        let micros = here.at.since(self.last.at).as_micros().max(1);
+        let rate = u64::try_from(u128::from(bytes) * 1_000_000 / micros).unwrap_or(u64::MAX);
+        self.steady = if rate > self.most.saturating_add(self.most / 4) { 0 } else { self.steady.saturating_add(1) };
+        (self.last, self.most) = (here, self.most.max(rate));
+    }
 }
 
 impl Fastest {
@@ -168,28 +198,47 @@ impl Fastest {
         last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
     }
 
-    /// True where an ack of `own` goes home as well: that way may have become the shorter one or `last` has a queue, enough has come
-    /// since the last that did, and that is a round trip ago. The answer tells how long the way home is, and the ack shows the
-    /// peer a queue on the way that it takes otherwise. A shorter path is not asked: `is_faster` moves acks there.
+    /// True where an ack of `own` goes home as well: that way may have become the shorter one, `last` has a queue, or the path brings
+    /// more than it did or did so lately, so that its sender may be in slow start and look for a queue. Enough has come since the last that did, and that is a
+    /// round trip ago. The answer tells how long the way home is, and the ack shows the peer a queue on the way that it takes
+    /// otherwise. A shorter path is not asked: `is_faster` moves acks there.
     fn asks(&mut self, now: Instant, own: &AckCarrier, last: &AckCarrier) -> bool {
         let paths = own.rtt_least.zip(last.rtt_least).filter(|(own, last)| last <= own);
         let Some(((least, last_least), (rtt, _))) = paths.zip(last.rtt_at) else { return false };
         // An answer that has not come yet takes so long at least.
         let rtt = last.asked_at.map_or(rtt, |asked| rtt.max(now.since(asked)));
-        if least >= worth(rtt) && rtt <= last_least * 2 {
+        let is_in_doubt = least < worth(rtt) || rtt > last_least * 2;
+        let here = Mark { at: now, received_bytes: own.received_bytes };
+        let Some(look) = self.looks.iter_mut().find(|look| look.path == own.id) else {
+            let asked = is_in_doubt.then_some(here);
+            self.looks.push(Look { path: own.id, last: here, asked, most: 0, steady: STEADY_ROUNDS, before: None });
+            return is_in_doubt;
+        };
+        let is_past = |mark: &Mark| {
+            now.since(mark.at) >= rtt.max(least)
+                && here.received_bytes.saturating_sub(mark.received_bytes) >= QUESTION_BYTES
+        };
+        if is_past(&look.last) {
+            look.note(here);
+        }
+        let asks = (is_in_doubt || look.steady < STEADY_ROUNDS) && look.asked.is_none_or(|asked| is_past(&asked));
+        if asks {
+            look.asked = Some(here);
+        }
+        asks
+    }
+
+    /// True where the samples of `own` before and after that of `last` are both clearly shorter: what held up the one between
+    /// came and went, or it is the way there.
+    fn is_longer_between(&mut self, own: &AckCarrier, last: &AckCarrier) -> bool {
+        let Some(look) = self.looks.iter_mut().find(|look| look.path == own.id) else { return false };
+        let Some(((rtt, own_at), (last_rtt, last_at))) = own.rtt_at.zip(last.rtt_at) else { return false };
+        if own_at < last_at {
+            look.before = Some((rtt, own_at));
             return false;
         }
-        let question = Question { path: own.id, asked_at: now, received_bytes: own.received_bytes };
-        let Some(asked) = self.questions.iter_mut().find(|asked| asked.path == own.id) else {
-            self.questions.push(question);
-            return true;
-        };
-        let is_due = now.since(asked.asked_at) >= rtt.max(least)
-            && own.received_bytes.saturating_sub(asked.received_bytes) >= QUESTION_BYTES;
-        if is_due {
-            *asked = question;
-        }
-        is_due
+        let before = look.before.filter(|(_, at)| *at < last_at && own_at.since(*at) < last_rtt * BETWEEN_ROUND_TRIPS);
+        before.is_some_and(|(before, _)| before.max(rtt) < worth(last_rtt))
     }
 }
 
@@ -216,7 +265,8 @@ impl AckRoute for Fastest {
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
             let is_crowded = self.is_crowded(last);
             if let Some(own) = own.filter(|own| own.id != last.id) {
-                if is_crowded && last.rtt_latest > own.rtt || is_shorter(own, last) {
+                if is_crowded && last.rtt_latest > own.rtt || is_shorter(own, last) || self.is_longer_between(own, last)
+                {
                     self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
                     self.last = None;
                 } else {
@@ -239,7 +289,7 @@ impl AckRoute for Fastest {
 
     fn on_path_closing(&mut self, path: PathId) {
         self.last = self.last.filter(|&last| last != path);
-        self.questions.retain(|question| question.path != path);
+        self.looks.retain(|look| look.path != path);
     }
 }
 

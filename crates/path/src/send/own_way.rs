@@ -90,10 +90,10 @@ impl OwnWay {
         self.home.filter(|_| self.via != self.own)
     }
 
-    /// A sample by the own way, and the longest that it may be where that is not known exactly.
-    fn note_home(&mut self, at: Instant, number: u64, rtt: Duration, longest: Duration) {
+    /// A sample by the own way, the longest that it may be where that is not known exactly, and that by the way that acks take.
+    fn note_home(&mut self, at: Instant, number: u64, rtt: Duration, longest: Duration, other: Option<Duration>) {
         let min = self.home.map_or(longest, |home| home.min.min(longest));
-        self.home = Some(HomeSample { number, at, rtt, min });
+        self.home = Some(HomeSample { number, at, rtt, min, other });
     }
 
     fn start_with(&mut self, now: Instant, difference: Duration) {
@@ -106,7 +106,7 @@ impl OwnWay {
             return;
         }
         if Some(sample.via) == self.own {
-            self.note_home(now, sample.number, sample.rtt, sample.rtt);
+            self.note_home(now, sample.number, sample.rtt, sample.rtt, None);
             let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home;
             if has_moved {
                 self.via = self.own;
@@ -153,7 +153,7 @@ impl OwnWay {
         };
         let own_since = |sent_at| now.since(sent_at).saturating_sub(delay);
         let (own, longest, before) = (own_since(sent_at), own_since(mark.sent_at), mark.rtt);
-        self.note_home(now, largest, own, longest);
+        self.note_home(now, largest, own, longest, Some(before));
         self.learn(now, own.saturating_sub(before));
     }
 
@@ -245,20 +245,21 @@ mod tests {
         way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
         assert_eq!(way.home(), None, "acks take that way");
         way.on_sample(at(140), sample(1, 100, 40, OTHER), MS * 70);
-        let home = |number, at_ms, rtt| Some(HomeSample { number, at: at(at_ms), rtt: MS * rtt, min: MS * 70 });
-        assert_eq!(way.home(), home(0, 70, 70));
+        let home = |number, at_ms, rtt, min, other| {
+            Some(HomeSample { number, at: at(at_ms), rtt: MS * rtt, min: MS * min, other })
+        };
+        assert_eq!(way.home(), home(0, 70, 70, 70, None));
         // A copy of that ack, held for 5 ms; then one that is the first to arrive.
         way.on_old_ack(at(190), 1, MS * 5, OWN);
-        assert_eq!(way.home(), home(1, 190, 85));
+        assert_eq!(way.home(), home(1, 190, 85, 70, Some(MS * 40)));
         // Of a packet between two that are known it is not known when it left.
         way.on_sample(at(190), sample(5, 140, 50, OTHER), MS * 40);
         way.on_old_ack(at(191), 3, Duration::ZERO, OWN);
-        assert_eq!(way.home(), home(3, 191, 71));
+        assert_eq!(way.home(), home(3, 191, 71, 70, Some(MS * 40)));
         way.on_old_ack(at(192), 5, MS * 6, OWN);
-        assert_eq!(way.home().map(|home| (home.rtt, home.min)), Some((MS * 46, MS * 46)));
-        let home = |number, at_ms, rtt| Some(HomeSample { number, at: at(at_ms), rtt: MS * rtt, min: MS * 46 });
+        assert_eq!(way.home(), home(5, 192, 46, 46, Some(MS * 50)));
         way.on_sample(at(272), sample(2, 200, 72, OWN), MS * 40);
-        assert_eq!(way.home(), home(2, 272, 72));
+        assert_eq!(way.home(), home(2, 272, 72, 46, None));
     }
 
     #[test]

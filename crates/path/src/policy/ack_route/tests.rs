@@ -223,3 +223,46 @@ fn a_silent_path_may_have_a_queue_on_the_way_here() {
     assert_eq!(choose(AckCarrier { heard_at: Some(at(101)), ..asked }, own(58)), 1);
     assert_eq!(choose(asked, one_way), 1);
 }
+
+#[test]
+fn acks_go_home_while_their_path_brings_more_and_more() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut received_bytes = 0;
+    // A round trip of their own in which so many bytes come, of 20 ms by the carrier, which has no queue.
+    let mut asks = |round: u64, bytes| {
+        received_bytes += bytes;
+        let own = AckCarrier { received_bytes, ..measured(1, 60, 60, 60) };
+        let paths = fastest.choose(at(round * 60), PathId(1), &[measured(0, 20, 20, 20), own]);
+        paths.contains(&PathId(1))
+    };
+    assert!(!asks(0, 0) && !asks(0, 0), "nothing came yet");
+    assert!(asks(1, 12_000) && asks(2, 24_000) && asks(3, 48_000));
+    // Its sender may hold the window to see whether there is a queue.
+    assert!((4..11).all(|round| asks(round, 48_000)));
+    assert!(!asks(11, 48_000) && !asks(12, 60_000), "a quarter more are no more");
+    assert!(!asks(13, 11_999), "too little for an answer");
+    assert!(asks(14, 138_002), "more than a quarter more in two round trips");
+}
+
+#[test]
+fn a_sample_between_two_shorter_ones_shows_the_longer_way() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    // The carrier was measured at `carrier.0`, their own path at `own.0`.
+    let mut choose = |now, carrier: (u64, u64), own: (u64, u64)| {
+        let paths = [measured_at(carrier.0, 0, 45, 20, carrier.1), measured_at(own.0, 1, 60, 50, own.1)];
+        fastest.choose(at(now), PathId(1), &paths)[0].0
+    };
+    assert_eq!([choose(0, (0, 20), (0, 60)), choose(1, (0, 20), (0, 60))], [0, 0], "before there is a queue");
+    assert_eq!(choose(100, (100, 80), (50, 60)), 0, "own before");
+    // 50 ms later a queue on the way here may have gone: that alone does not tell.
+    assert_eq!(choose(150, (100, 80), (150, 70)), 0, "not clearly shorter");
+    assert_eq!(choose(180, (100, 80), (180, 60)), 1);
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |now, carrier: (u64, u64), own: (u64, u64)| {
+        let paths = [measured_at(carrier.0, 0, 45, 20, carrier.1), measured_at(own.0, 1, 60, 50, own.1)];
+        fastest.choose(at(now), PathId(1), &paths)[0].0
+    };
+    (0..2).for_each(|now| _ = choose(now, (0, 20), (0, 60)));
+    assert_eq!(choose(100, (100, 80), (50, 60)), 0);
+    assert_eq!(choose(370, (100, 80), (370, 60)), 0, "too long after the one before");
+}
