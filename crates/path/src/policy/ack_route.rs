@@ -140,15 +140,39 @@ const ANOTHER_PATH: u32 = 8;
 /// Acks travel on the path of the smallest RTT, and stay there until another is clearly faster.
 ///
 /// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where acks are home sooner
-/// by their own path, as the answer to one that went there as well shows, all acks keep to their own paths for a while.
+/// by their own path, as the answer to one that went there as well shows, all acks keep to their own paths for a while, but for those
+/// of a path that they fill by themselves.
 #[derive(Clone, Debug, Default)]
 pub struct Fastest {
     last: Option<PathId>,
-    /// Until when acks keep to their own paths.
-    home_until: Option<Instant>,
+    home: Option<Home>,
     /// Bytes sent and received on that path when its RTT last was what it can be.
     calm: (u64, u64),
     looks: SmallVec<[Look; 4]>,
+}
+
+/// Acks keep to their own paths.
+#[derive(Clone, Debug)]
+struct Home {
+    until: Instant,
+    /// When those that waited on the path that they left have arrived.
+    drained_at: Instant,
+    /// Paths whose own acks fill them: those go elsewhere.
+    full: SmallVec<[PathId; 2]>,
+}
+
+impl Home {
+    /// The path of the acks of `own`.
+    fn choose(&mut self, own: &AckCarrier, carriers: &[AckCarrier]) -> PathId {
+        let beside = |c: &&AckCarrier| c.id != own.id && c.state == own.state;
+        let other = carriers.iter().filter(beside).filter(|c| c.rtt.is_some()).min_by_key(|c| (c.rtt, c.id));
+        let Some(other) = other else { return own.id };
+        let is_new = own.rtt_at.is_some_and(|(rtt, at)| at >= self.drained_at + rtt);
+        if !self.full.contains(&own.id) && is_new && is_shorter(other, own) {
+            self.full.push(own.id);
+        }
+        if self.full.contains(&own.id) { other.id } else { own.id }
+    }
 }
 
 /// How much a path had brought at some time.
@@ -267,7 +291,11 @@ impl AckRoute for Fastest {
             if let Some(own) = own.filter(|own| own.id != last.id) {
                 if is_crowded && last.rtt_latest > own.rtt || is_shorter(own, last) || self.is_longer_between(own, last)
                 {
-                    self.home_until = last.rtt_latest.map(|latest| now + latest * HOME_ROUND_TRIPS);
+                    self.home = last.rtt_latest.map(|latest| Home {
+                        until: now + latest * HOME_ROUND_TRIPS,
+                        drained_at: now + latest,
+                        full: SmallVec::new(),
+                    });
                     self.last = None;
                 } else {
                     asks = self.asks(now, own, last);
@@ -277,8 +305,8 @@ impl AckRoute for Fastest {
                 chosen = last;
             }
         }
-        if let Some(own) = own.filter(|_| self.home_until.is_some_and(|until| now < until)) {
-            return std::iter::once(own.id).collect();
+        if let Some((own, home)) = own.zip(self.home.as_mut().filter(|home| now < home.until)) {
+            return std::iter::once(home.choose(own, carriers)).collect();
         }
         if chosen.rtt.is_some() {
             self.last = Some(chosen.id);
@@ -290,6 +318,9 @@ impl AckRoute for Fastest {
     fn on_path_closing(&mut self, path: PathId) {
         self.last = self.last.filter(|&last| last != path);
         self.looks.retain(|look| look.path != path);
+        if let Some(home) = &mut self.home {
+            home.full.retain(|full| *full != path);
+        }
     }
 }
 

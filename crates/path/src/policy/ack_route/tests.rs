@@ -266,3 +266,25 @@ fn a_sample_between_two_shorter_ones_shows_the_longer_way() {
     assert_eq!(choose(100, (100, 80), (50, 60)), 0);
     assert_eq!(choose(370, (100, 80), (370, 60)), 0, "too long after the one before");
 }
+
+#[test]
+fn a_path_that_its_own_acks_fill_sends_them_elsewhere() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    // The thin path was measured at `thin.0`, the other one 5 ms later.
+    let mut choose = |now, of, thin: (u64, u64), other| {
+        let paths = [measured_at(thin.0, 0, 45, 10, thin.1), measured_at(thin.0 + 5, 1, 50, 30, other)];
+        fastest.choose(at(now), PathId(of), &paths)[0].0
+    };
+    assert_eq!([choose(0, 0, (0, 10), 50), choose(1, 1, (0, 10), 50)], [0, 0]);
+    assert_eq!(choose(200, 1, (190, 80), 50), 1, "home, for 32 round trips of 80 ms");
+    assert_eq!(choose(300, 0, (290, 62), 50), 0, "the other one is not clearly shorter");
+    assert_eq!(choose(350, 0, (343, 64), 50), 0, "that left before the others' acks were gone, at 280 ms");
+    assert_eq!(choose(400, 0, (344, 64), 50), 1);
+    assert_eq!([choose(500, 0, (490, 10), 50), choose(500, 1, (490, 10), 50)], [1, 1], "nor is it full without them");
+    assert_eq!([choose(2760, 0, (2750, 10), 50), choose(2760, 1, (2750, 10), 50)], [0, 0]);
+    // A path that is closed is full no more.
+    assert_eq!([choose(2800, 1, (2790, 80), 50), choose(3000, 0, (2990, 80), 50)], [1, 1]);
+    fastest.on_path_closing(PathId(0));
+    let paths = [measured_at(3010, 0, 45, 10, 20), measured_at(3015, 1, 50, 30, 50)];
+    assert_eq!(fastest.choose(at(3020), PathId(0), &paths)[0], PathId(0));
+}
