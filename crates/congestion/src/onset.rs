@@ -48,7 +48,7 @@ const PROOF_DIVISOR: u64 = 8;
 /// Delays in a round or a run that fall back by more than this part of their rise come from jitter, not from a queue.
 const FALL_DIVISOR: u32 = 4;
 
-/// A queue on the way that acks take makes packets late by no more than this part of that by their own.
+/// Where the queue is on the way that acks take, a packet is late by its own way by at most this part of what it is late by that one.
 const SHARE_DIVISOR: u32 = 4;
 
 /// The delays of a round.
