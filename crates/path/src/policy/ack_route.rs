@@ -7,7 +7,7 @@ use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use smallvec::SmallVec;
 
-use fastest::Fastest;
+pub use fastest::Fastest;
 
 /// What an ack route sees of a path that may carry acks now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ const ANOTHER_PATH: u32 = 8;
 /// by their own path, as the answer to one that went there as well shows, all acks keep to their own paths for a while. Those of a
 /// path that they fill by themselves go elsewhere then.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fastest {
+pub struct Fastest {
     /// The path that carries the acks of others.
     last: Option<PathId>,
     home: Option<Home>,
