@@ -32,7 +32,7 @@ const ANOTHER_PATH: u32 = 8;
 pub struct Fastest {
     /// The path that carries the acks of others.
     last: Option<PathId>,
-    home: Option<Home>,
+    home: Option<OwnPaths>,
     /// Bytes sent and received on that path when its RTT last was what it can be.
     calm: (u64, u64),
     looks: SmallVec<[Look; 4]>,
@@ -40,7 +40,7 @@ pub struct Fastest {
 
 /// Acks keep to their own paths.
 #[derive(Clone, Debug)]
-struct Home {
+struct OwnPaths {
     until: Instant,
     /// When those that waited on the path that they left have arrived.
     drained_at: Instant,
@@ -48,7 +48,7 @@ struct Home {
     full: SmallVec<[PathId; 2]>,
 }
 
-impl Home {
+impl OwnPaths {
     /// The path of the acks of `own`.
     fn choose(&mut self, own: &AckCarrier, carriers: &[AckCarrier]) -> PathId {
         let beside = |c: &&AckCarrier| c.id != own.id && c.state == own.state;
@@ -178,7 +178,7 @@ impl AckRoute for Fastest {
             if let Some(own) = own.filter(|own| own.id != last.id) {
                 if is_crowded && last.rtt_latest > own.rtt || is_shorter(own, last) || self.is_longer_between(own, last)
                 {
-                    self.home = last.rtt_latest.map(|latest| Home {
+                    self.home = last.rtt_latest.map(|latest| OwnPaths {
                         until: now + latest * HOME_ROUND_TRIPS,
                         drained_at: now + latest,
                         full: SmallVec::new(),
