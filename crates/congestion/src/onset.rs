@@ -51,6 +51,9 @@ const FALL_DIVISOR: u32 = 4;
 /// Where the queue is on the way that acks take, a packet is late by its own way by at most this part of what it is late by that one.
 const SHARE_DIVISOR: u32 = 4;
 
+/// Ways back whose smallest RTTs differ by no more than this part are one.
+const WAY_DIVISOR: u32 = 8;
+
 /// The delays of a round.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
@@ -165,8 +168,8 @@ pub(crate) struct Onset {
     peak: Option<(Instant, u64)>,
     /// For queues that do not show in this way.
     hystart: HyStart,
-    /// The path's smallest RTT at the last ACK.
-    least: Duration,
+    /// The largest that the path's smallest RTT was, by any way back.
+    farthest: Duration,
     /// Delays tell of a queue on the way that acks take.
     is_deaf: bool,
     over: bool,
@@ -197,11 +200,12 @@ impl Onset {
         if self.is_deaf && ack.rtt.home.is_some_and(holds) {
             return window.saturating_add(eligible);
         }
-        // The smallest RTT never rises but where acks come back another way: what was measured before compares with nothing.
-        if ack.rtt.min > self.least || self.is_deaf {
+        // The smallest RTT never rises but where acks come back another way: what was measured before compares with nothing, the first
+        // time. Acks that go back and forth between two ways must not hide a queue.
+        if ack.rtt.min > self.farthest + self.farthest / WAY_DIVISOR || self.is_deaf {
             self.begin_anew(false);
         }
-        self.least = ack.rtt.min;
+        self.farthest = self.farthest.max(ack.rtt.min);
         if let Some(hold) = self.hold.as_deref().copied() {
             if hold.alarm.is_false(ack) {
                 self.begin_anew(true);
@@ -227,7 +231,7 @@ impl Onset {
 
     /// Forgets the delays so far.
     fn begin_anew(&mut self, is_deaf: bool) {
-        *self = Self { least: self.least, peak: self.peak, is_deaf, ..Self::default() };
+        *self = Self { farthest: self.farthest, peak: self.peak, is_deaf, ..Self::default() };
     }
 
     /// RFC 9406 4.2: a round ends when a packet sent after its start is acked.

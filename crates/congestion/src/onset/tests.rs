@@ -16,6 +16,8 @@ struct Play {
     /// What is in flight instead of the window.
     flight: Option<u64>,
     home: Option<HomeSample>,
+    /// Smallest RTT by the way that acks take.
+    min_ms: f64,
 }
 
 impl Play {
@@ -28,6 +30,7 @@ impl Play {
             rounds: 0,
             flight: None,
             home: None,
+            min_ms: BASE_MS,
         };
         play.round(|_| BASE_MS);
         play
@@ -45,7 +48,7 @@ impl Play {
         self.now += Duration::from_millis(1);
         let mut ack = acked(1000);
         (ack.now, ack.largest, ack.next_number) = (self.now, self.rounds * PACKETS + i, (self.rounds + 1) * PACKETS);
-        ack.rtt.min = Duration::from_millis(BASE_MS as u64);
+        ack.rtt.min = Duration::from_secs_f64(self.min_ms / 1e3);
         ack.rtt.latest = Duration::from_secs_f64(delay_ms / 1e3);
         (ack.in_flight, ack.delivery.flight_bytes) = (50_000, self.flight.unwrap_or(self.window));
         ack.rtt.home = self.home;
@@ -230,6 +233,19 @@ fn acks_that_come_back_another_way_are_no_rise() {
     (ack.rtt.min, ack.rtt.latest) = (Duration::from_millis(120), Duration::from_millis(120));
     assert_eq!(play.onset.on_acked(&ack, 1000, play.window), play.window + 1000);
     assert!(!play.onset.is_holding() && !play.onset.is_over());
+}
+
+#[test]
+fn acks_that_go_back_and_forth_hide_no_queue() {
+    let mut play = Play::new();
+    // The other way is longer by a fifth; the queue grows by 8 ms a round, whichever way acks take.
+    let mut round = |number: u64| {
+        play.min_ms = if number % 2 == 0 { BASE_MS } else { BASE_MS * 1.2 };
+        let way = play.min_ms;
+        play.round(|i| way + 8.0 * (number as f64 + i as f64 / PACKETS as f64));
+        play.onset.is_over()
+    };
+    assert!((0..30).any(|number| round(number)), "slow start goes on for ever");
 }
 
 /// A held window, of which no packet has come home yet by its own way.
