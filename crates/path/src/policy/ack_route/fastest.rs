@@ -33,7 +33,7 @@ pub struct Fastest {
     /// The path that carries the acks of others.
     last: Option<PathId>,
     home: Option<OwnPaths>,
-    /// Bytes sent and received on that path when its RTT last was what it can be.
+    /// Bytes sent and received on `last` when its RTT was what it can be.
     calm: (u64, u64),
     looks: SmallVec<[Look; 4]>,
 }
@@ -139,8 +139,8 @@ impl Fastest {
         asks
     }
 
-    /// True where the samples of `own` before and after that of `last` are both clearly shorter: what held up the one between
-    /// came and went, or it is the way there.
+    /// True where the samples of `own` before and after that of `last` are both clearly shorter. A queue on the way here would have
+    /// to come and go between them: most likely `last` is the longer way for acks.
     fn is_longer_between(&mut self, own: &AckCarrier, last: &AckCarrier) -> bool {
         let Some(look) = self.looks.iter_mut().find(|look| look.path == own.id) else { return false };
         let Some(((rtt, own_at), (last_rtt, last_at))) = own.rtt_at.zip(last.rtt_at) else { return false };

@@ -246,25 +246,23 @@ fn acks_go_home_while_their_path_brings_more_and_more() {
 
 #[test]
 fn a_sample_between_two_shorter_ones_shows_the_longer_way() {
-    let mut fastest = by_name("fastest").unwrap().build();
     // The carrier was measured at `carrier.0`, their own path at `own.0`.
-    let mut choose = |now, carrier: (u64, u64), own: (u64, u64)| {
+    let choose = |fastest: &mut Box<dyn AckRoute>, now, carrier: (u64, u64), own: (u64, u64)| {
         let paths = [measured_at(carrier.0, 0, 45, 20, carrier.1), measured_at(own.0, 1, 60, 50, own.1)];
         fastest.choose(at(now), PathId(1), &paths)[0].0
     };
-    assert_eq!([choose(0, (0, 20), (0, 60)), choose(1, (0, 20), (0, 60))], [0, 0], "before there is a queue");
-    assert_eq!(choose(100, (100, 80), (50, 60)), 0, "own before");
+    // Their own path is measured before the carrier has a queue, and the carrier at 100 ms.
+    let measured_before = || {
+        let mut fastest = by_name("fastest").unwrap().build();
+        (0..2).for_each(|now| assert_eq!(choose(&mut fastest, now, (0, 20), (0, 60)), 0));
+        assert_eq!(choose(&mut fastest, 100, (100, 80), (50, 60)), 0);
+        fastest
+    };
+    let mut fastest = measured_before();
     // 50 ms later a queue on the way here may have gone: that alone does not tell.
-    assert_eq!(choose(150, (100, 80), (150, 70)), 0, "not clearly shorter");
-    assert_eq!(choose(180, (100, 80), (180, 60)), 1);
-    let mut fastest = by_name("fastest").unwrap().build();
-    let mut choose = |now, carrier: (u64, u64), own: (u64, u64)| {
-        let paths = [measured_at(carrier.0, 0, 45, 20, carrier.1), measured_at(own.0, 1, 60, 50, own.1)];
-        fastest.choose(at(now), PathId(1), &paths)[0].0
-    };
-    (0..2).for_each(|now| _ = choose(now, (0, 20), (0, 60)));
-    assert_eq!(choose(100, (100, 80), (50, 60)), 0);
-    assert_eq!(choose(370, (100, 80), (370, 60)), 0, "too long after the one before");
+    assert_eq!(choose(&mut fastest, 150, (100, 80), (150, 70)), 0, "not clearly shorter");
+    assert_eq!(choose(&mut fastest, 180, (100, 80), (180, 60)), 1);
+    assert_eq!(choose(&mut measured_before(), 370, (100, 80), (370, 60)), 0, "too long after the one before");
 }
 
 #[test]
