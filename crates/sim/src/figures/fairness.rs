@@ -131,10 +131,15 @@ pub(super) fn share(row: &Row) -> Option<f64> {
     bytes(row).map(|[own, other]| own / other)
 }
 
-/// The same for what came after a shorter run with the same seed.
+/// [`share`] of what came after a shorter run with the same seed.
 pub(super) fn share_after(short: &Row, long: &Row) -> Option<f64> {
     let ([own, other], [own_before, other_before]) = (bytes(long)?, bytes(short)?);
     Some((own - own_before) / (other - other_before))
+}
+
+/// Mean of the bytes of the flows beside the connection.
+pub(super) fn beside(row: &Row) -> Option<f64> {
+    bytes(row).map(|[_, other]| other)
 }
 
 /// True where the median of shares is above `max`, as far as so many runs tell, or there are none.

@@ -7,7 +7,7 @@ use crate::stats::Sorted;
 
 use super::claim::Reference;
 use super::fairness::{
-    Bottleneck, JITTER_MS, SHARE_MAX, START_SHARE_MAX, flow, is_unfair, path, share, share_after, verdict,
+    Bottleneck, JITTER_MS, SHARE_MAX, START_SHARE_MAX, beside, flow, is_unfair, path, share, share_after, verdict,
 };
 use super::{Figure, FigureRequest, Table, rows};
 
@@ -17,7 +17,7 @@ const SEEDS: usize = 24;
 const SPANS_S: [f64; 2] = [40.0, 120.0];
 /// Part of what one path of `bbr` has in the place of two of `coupled-bbr` that these have at most.
 const PLACE_MAX: f64 = 1.1;
-/// Seeds of a place that is held to it, for each of another one: a ratio of medians of 24 runs is off by 5 % and more by chance.
+/// Seeds of a place that is gated, for each of another one: a median of 24 shares, or a ratio of two, is off by 5 % by chance.
 const SEEDS_OF_PLACE: usize = 3;
 /// Runs from which a ratio of medians is held to it.
 const RUNS_FOR_RATIO: usize = 10;
@@ -177,6 +177,14 @@ pub(super) fn shared_queues(request: &FigureRequest<'_>) -> Result<Figure, Comma
     Ok(figure)
 }
 
+/// What a connection takes next to the flows beside it, and what these have.
+struct Spans {
+    first: Sorted,
+    after: Sorted,
+    /// Bytes of a flow beside it, until the end of the second span.
+    beside: Sorted,
+}
+
 /// Shares of a connection with so many paths in the first span and in the second.
 fn spans(
     request: &FigureRequest<'_>,
@@ -184,7 +192,7 @@ fn spans(
     controller: &str,
     paths: usize,
     seeds: u64,
-) -> Result<[Sorted; 2], CommandError> {
+) -> Result<Spans, CommandError> {
     let run = |seconds: f64| {
         let mbps = 10.0 * (others + 1) as f64;
         let place = Bottleneck { paths, controller, beside: "cubic", aqm, queue_ms, others, mbps, seconds };
@@ -193,20 +201,33 @@ fn spans(
     };
     let (short, long) = (run(SPANS_S[0])?, run(SPANS_S[1])?);
     let after = short.iter().zip(&long).filter_map(|(short, long)| share_after(short, long));
-    Ok([Sorted::new(short.iter().filter_map(share)), Sorted::new(after)])
+    Ok(Spans {
+        first: Sorted::new(short.iter().filter_map(share)),
+        after: Sorted::new(after),
+        beside: Sorted::new(long.iter().filter_map(beside)),
+    })
 }
 
 /// `auto` beside CUBIC flows behind one queue.
 fn shared(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Result<(), CommandError> {
-    let mut table =
-        Table::new(["queue", "flows", "runs", "auto, first 40 s", "to 120 s", "one path, first", "to 120 s"]);
+    let mut table = Table::new([
+        "queue",
+        "flows",
+        "runs",
+        "auto, first 40 s",
+        "to 120 s",
+        "one path, first",
+        "to 120 s",
+        "flow beside auto over beside one path",
+    ]);
     let mut plot = Plot::new("Two paths under auto through one queue: bytes next to a flow beside them", "", "times");
     for (at, place) in GATED.into_iter().chain(WATCHED).enumerate() {
-        let seeds = (seeds * 2 / (place.others + 1)).clamp(1, seeds) as u64;
-        let [first, after] = spans(request, place, "auto", 2, seeds)?;
-        let [one_first, one_after] = spans(request, place, "cubic", 1, seeds)?;
+        let is_gated = at < GATED.len();
+        let seeds = (seeds * 2 / (place.others + 1)).clamp(1, seeds) * if is_gated { SEEDS_OF_PLACE } else { 1 };
+        let Spans { first, after, beside } = spans(request, place, "auto", 2, seeds as u64)?;
+        let one = spans(request, place, "cubic", 1, seeds as u64)?;
         let name = format!("{} {} ms", place.aqm, place.ms);
-        if at < GATED.len() {
+        if is_gated {
             figure.failed |= is_unfair(&first, START_SHARE_MAX) || is_unfair(&after, SHARE_MAX);
             for (span, shares, max) in [("first 40 s", &first, START_SHARE_MAX), ("40 to 120 s", &after, SHARE_MAX)] {
                 let goal = format!("no more than {max} of what a flow beside it takes");
@@ -219,7 +240,9 @@ fn shared(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Res
         }
         plot.boxed(format!("{name}, {} flows", place.others), first.values().to_vec());
         let mut row = vec![name, place.others.to_string(), seeds.to_string()];
-        row.extend([&first, &after, &one_first, &one_after].map(cell));
+        row.extend([&first, &after, &one.first, &one.after].map(cell));
+        let medians = beside.median().zip(one.beside.median());
+        row.push(format!("{:.3}", medians.map_or(f64::NAN, |(beside, beside_one)| beside / beside_one)));
         table.rows.push(row);
     }
     figure.plots.push(plot);
