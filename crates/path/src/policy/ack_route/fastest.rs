@@ -17,6 +17,9 @@ const QUESTION_BYTES: u64 = 12_000;
 /// A sender that sees a queue may hold its window for so many round trips to be sure.
 const STEADY_ROUNDS: u32 = 8;
 
+/// Acks stay away from a path that they filled while the other one is measured so often, in round trips of the first.
+const MEASURED_ROUND_TRIPS: u32 = 4;
+
 /// Samples that are so many round trips apart tell of what was between them.
 const BETWEEN_ROUND_TRIPS: u32 = 4;
 
@@ -44,21 +47,41 @@ struct OwnPaths {
     until: Instant,
     /// When those that waited on the path that they left have arrived.
     drained_at: Instant,
-    /// Paths whose own acks fill them: those go elsewhere.
-    full: SmallVec<[PathId; 2]>,
+    /// Paths that their own acks seem to fill.
+    full: SmallVec<[Full; 2]>,
+}
+
+/// A path that its own acks seem to fill.
+#[derive(Clone, Copy, Debug)]
+struct Full {
+    path: PathId,
+    /// When they went elsewhere.
+    since: Instant,
+    /// They were no sooner there.
+    is_home: bool,
 }
 
 impl OwnPaths {
     /// The path of the acks of `own`.
-    fn choose(&mut self, own: &AckCarrier, carriers: &[AckCarrier]) -> PathId {
+    fn choose(&mut self, now: Instant, own: &AckCarrier, carriers: &[AckCarrier]) -> PathId {
         let beside = |c: &&AckCarrier| c.id != own.id && c.state == own.state;
         let other = carriers.iter().filter(beside).filter(|c| c.rtt.is_some()).min_by_key(|c| (c.rtt, c.id));
         let Some(other) = other else { return own.id };
-        let is_new = own.rtt_at.is_some_and(|(rtt, at)| at >= self.drained_at + rtt);
-        if !self.full.contains(&own.id) && is_new && is_shorter(other, own) {
-            self.full.push(own.id);
+        let Some(full) = self.full.iter_mut().find(|full| full.path == own.id) else {
+            let is_new = own.rtt_at.is_some_and(|(rtt, at)| at >= self.drained_at + rtt);
+            if !is_new || !is_shorter(other, own) {
+                return own.id;
+            }
+            self.full.push(Full { path: own.id, since: now, is_home: false });
+            return other.id;
+        };
+        // The queue may be one of data on the way here, and the other path have had room for no more than few acks.
+        if let Some(rtt) = own.rtt {
+            let measured_at = other.rtt_at.map_or(full.since, |(_, at)| at.max(full.since));
+            let is_overdue = other.asked_at.is_some_and(|asked| rtt < worth(now.since(asked)));
+            full.is_home |= is_overdue || now.since(measured_at) > rtt * MEASURED_ROUND_TRIPS;
         }
-        if self.full.contains(&own.id) { other.id } else { own.id }
+        if full.is_home { own.id } else { other.id }
     }
 }
 
@@ -193,7 +216,7 @@ impl AckRoute for Fastest {
             }
         }
         if let Some((own, home)) = own.zip(self.home.as_mut().filter(|home| now < home.until)) {
-            return std::iter::once(home.choose(own, carriers)).collect();
+            return std::iter::once(home.choose(now, own, carriers)).collect();
         }
         if chosen.rtt.is_some() {
             self.last = Some(chosen.id);
@@ -206,7 +229,7 @@ impl AckRoute for Fastest {
         self.last = self.last.filter(|&last| last != path);
         self.looks.retain(|look| look.path != path);
         if let Some(home) = &mut self.home {
-            home.full.retain(|full| *full != path);
+            home.full.retain(|full| full.path != path);
         }
     }
 }

@@ -266,6 +266,37 @@ fn a_sample_between_two_shorter_ones_shows_the_longer_way() {
 }
 
 #[test]
+fn acks_of_a_full_path_come_back_where_they_wait_longer_elsewhere() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    // A path whose acks left the other one for a queue of what comes, and that other one, which has room for few acks.
+    let mut choose = |now, of, (near_at, near), other, asked: Option<u64>| {
+        let other = AckCarrier { asked_at: asked.map(at), ..measured_at(near_at + 5, 1, 50, 30, other) };
+        fastest.choose(at(now), PathId(of), &[measured_at(near_at, 0, 45, 10, near), other])[0].0
+    };
+    assert_eq!([choose(0, 0, (0, 10), 50, None), choose(1, 1, (0, 10), 50, None)], [0, 0]);
+    assert_eq!(choose(200, 1, (190, 80), 50, None), 1, "home");
+    assert_eq!(choose(400, 0, (344, 64), 50, None), 1, "full, it seems");
+    assert_eq!(choose(450, 0, (344, 64), 50, Some(400)), 1, "the answer is not due: 45 ms and an eighth");
+    assert_eq!(choose(452, 0, (344, 64), 50, Some(400)), 0, "it would have been here by the own path");
+    assert_eq!(choose(453, 0, (344, 64), 50, None), 0, "and stays there while acks keep to their paths");
+    assert_eq!(choose(453, 1, (344, 64), 50, None), 1);
+}
+
+#[test]
+fn acks_of_a_full_path_come_back_where_nothing_shows_how_long_they_wait_elsewhere() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |now, of, (near_at, near), other_at| {
+        let paths = [measured_at(near_at, 0, 45, 10, near), measured_at(other_at, 1, 50, 30, 50)];
+        fastest.choose(at(now), PathId(of), &paths)[0].0
+    };
+    assert_eq!([choose(0, 0, (0, 10), 5), choose(1, 1, (0, 10), 5)], [0, 0]);
+    assert_eq!([choose(200, 1, (190, 80), 195), choose(400, 0, (344, 64), 349)], [1, 1], "home, and full");
+    assert_eq!(choose(580, 0, (344, 64), 349), 1, "four round trips of 45 ms");
+    assert_eq!([choose(600, 0, (344, 64), 590), choose(770, 0, (344, 64), 590)], [1, 1]);
+    assert_eq!([choose(771, 0, (344, 64), 590), choose(780, 0, (344, 64), 775)], [0, 0]);
+}
+
+#[test]
 fn a_path_that_its_own_acks_fill_sends_them_elsewhere() {
     let mut fastest = by_name("fastest").unwrap().build();
     // The thin path was measured at `thin.0`, the other one 5 ms later.
