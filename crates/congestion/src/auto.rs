@@ -143,6 +143,10 @@ impl CongestionController for Auto {
         self.queue.post(metrics);
     }
 
+    fn on_longer_way_back(&mut self, times: f64) {
+        self.cubic.on_longer_way_back(times);
+    }
+
     fn on_spurious(&mut self) {
         self.queue.on_undone();
         self.cubic.on_spurious();

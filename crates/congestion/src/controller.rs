@@ -21,6 +21,8 @@ pub struct RttSample {
     /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What was
     /// acked counts as in flight for so long, so that windows are those of [`Self::own`].
     pub shortcut: Duration,
+    /// The same, known, but not counted yet: the first slow start goes on in windows of the acks' round trip. Else zero.
+    pub uncounted: Duration,
     /// The newest sample by the path's own way back while acks take another; none without one, or where they take that.
     pub home: Option<HomeSample>,
 }
@@ -66,12 +68,13 @@ impl RttSample {
 
     /// The same figures as acks by the own way would have shown them.
     pub(crate) fn by_own_way(&self) -> Self {
-        let add = |time: Duration| time + self.shortcut;
+        let add = |time: Duration| time + self.shortcut + self.uncounted;
         Self {
             latest: add(self.latest),
             smoothed: add(self.smoothed),
             min: add(self.min),
             shortcut: Duration::ZERO,
+            uncounted: Duration::ZERO,
             home: self.home.map(|home| HomeSample { other: home.other.map(add), ..home }),
         }
     }
@@ -234,6 +237,10 @@ pub trait CongestionController: Send + Debug {
 
     /// Adds to the path's metrics what siblings may want to know beyond window, threshold and RTT.
     fn add_to_metrics(&self, _metrics: &mut PathMetrics) {}
+
+    /// Acks come home `times` as late from now on, for a reason that is not on the way there: by a longer way back. A window that
+    /// is as many times as large keeps the rate that it was. Nothing for controllers that work in rates.
+    fn on_longer_way_back(&mut self, _times: f64) {}
 
     /// The last congestion event proved false: every packet that showed it was acked after all.
     fn on_spurious(&mut self) {}

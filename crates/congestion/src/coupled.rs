@@ -139,6 +139,11 @@ impl<R: Rule> CongestionController for Linked<R> {
         self.window.on_max_datagram_bytes(mss);
     }
 
+    fn on_longer_way_back(&mut self, times: f64) {
+        self.window.lengthen(times);
+        self.before = None;
+    }
+
     fn between_losses_bytes(&self) -> u64 {
         self.rule.between_losses_bytes()
     }

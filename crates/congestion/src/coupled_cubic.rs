@@ -77,6 +77,10 @@ impl CongestionController for CoupledCubic {
         self.cubic.on_max_datagram_bytes(mss);
     }
 
+    fn on_longer_way_back(&mut self, times: f64) {
+        self.cubic.on_longer_way_back(times);
+    }
+
     fn on_spurious(&mut self) {
         self.cubic.on_spurious();
     }

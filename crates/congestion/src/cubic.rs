@@ -168,6 +168,21 @@ impl Cubic {
         &self.window
     }
 
+    /// Makes all that is kept in segments `times` as large; the stage begins anew.
+    fn scale(&mut self, times: f64) {
+        self.plateau *= times;
+        self.prior *= times;
+        (self.epoch, self.limited_since) = (None, None);
+        if let Some(given) = &mut self.given {
+            given.plateau *= times;
+        }
+        if let Some(before) = &mut self.before {
+            before.plateau *= times;
+            before.prior *= times;
+            before.epoch = None;
+        }
+    }
+
     fn avoid(&mut self, ack: &Acked, bytes: u64, gain: Gain) {
         let window = self.window.segments();
         let start = if self.prior == 0.0 { gain.start } else { 1.0 };
@@ -247,20 +262,16 @@ impl CongestionController for Cubic {
     }
 
     fn on_max_datagram_bytes(&mut self, mss: u64) {
-        // What is kept in segments keeps its bytes; the stage begins anew.
+        // What is kept in segments keeps its bytes.
         let scale = self.window.mss() as f64 / mss.max(1) as f64;
         self.window.on_max_datagram_bytes(mss);
-        self.plateau *= scale;
-        self.prior *= scale;
-        (self.epoch, self.limited_since) = (None, None);
-        if let Some(given) = &mut self.given {
-            given.plateau *= scale;
-        }
-        if let Some(before) = &mut self.before {
-            before.plateau *= scale;
-            before.prior *= scale;
-            before.epoch = None;
-        }
+        self.scale(scale);
+    }
+
+    fn on_longer_way_back(&mut self, times: f64) {
+        self.window.lengthen(times);
+        self.scale(times);
+        (self.before, self.given) = (None, None);
     }
 
     fn on_spurious(&mut self) {

@@ -18,7 +18,7 @@ pub(crate) fn acked(bytes: u64) -> Acked {
         sent_at: Instant::from_nanos(900_000_000),
         largest: 10,
         next_number: 20,
-        rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt, shortcut: Duration::ZERO, home: None },
+        rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt, ..RttSample::default() },
         in_flight: 0,
         limit: Limit::Window,
         delivery: delivery(bytes),

@@ -76,6 +76,11 @@ impl CongestionController for NewReno {
         self.window.on_max_datagram_bytes(mss);
     }
 
+    fn on_longer_way_back(&mut self, times: f64) {
+        self.window.lengthen(times);
+        self.before = None;
+    }
+
     fn on_spurious(&mut self) {
         if let Some((bytes, ssthresh)) = self.before.take() {
             self.window.restore(bytes, ssthresh);

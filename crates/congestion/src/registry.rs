@@ -62,7 +62,13 @@ mod tests {
             let grown = |acks_after: Duration| {
                 let mut path = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1000);
                 let shortcut = own_rtt - acks_after;
-                let rtt = RttSample { latest: acks_after, smoothed: acks_after, min: acks_after, shortcut, home: None };
+                let rtt = RttSample {
+                    latest: acks_after,
+                    smoothed: acks_after,
+                    min: acks_after,
+                    shortcut,
+                    ..RttSample::default()
+                };
                 path.on_acked(&acked(400_000), &shared(&[]));
                 path.on_congestion(&congestion(CongestionKind::Loss), &shared(&[]));
                 let before = path.window();
@@ -74,6 +80,28 @@ mod tests {
             };
             let (own, shorter) = (grown(own_rtt), grown(own_rtt / 2));
             assert!((shorter / own - 1.0).abs() < 0.02, "{name}: grows by {shorter}, not {own}");
+        }
+    }
+
+    #[test]
+    fn a_longer_way_back_leaves_the_rate_as_it_was() {
+        for name in NAMES {
+            for lossy in [false, true] {
+                let mut path = by_name(name).unwrap().build(PathId::ZERO, Instant::ZERO, 1000);
+                path.on_acked(&acked(100_000), &shared(&[]));
+                if lossy {
+                    path.on_congestion(&congestion(CongestionKind::Loss), &shared(&[]));
+                }
+                let (window, threshold) = (path.window(), path.ssthresh());
+                path.on_longer_way_back(1.5);
+                let expected = if path.is_ack_clocked() { window + window / 2 } else { window };
+                assert_eq!(path.window(), expected, "{name}");
+                let is_same = threshold == crate::NO_THRESHOLD || !path.is_ack_clocked();
+                assert_eq!(path.ssthresh(), if is_same { threshold } else { threshold + threshold / 2 }, "{name}");
+                // What a false event would give back is of the shorter round trip.
+                path.on_spurious();
+                assert!(path.window() >= expected, "{name}");
+            }
         }
     }
 
@@ -99,13 +127,14 @@ mod tests {
                             0 => c.on_congestion(&congestion(CongestionKind::Loss), &shared),
                             1 if bytes % 4 == 0 => c.on_congestion(&congestion(CongestionKind::Persistent), &shared),
                             2 => c.on_spurious(),
+                            4 if bytes % 16 == 0 => c.on_longer_way_back(1.0),
                             3 => {
                                 mss = 1200 + bytes % 8000;
                                 c.on_max_datagram_bytes(mss);
                             }
                             _ => {
                                 let latest = Duration::from_micros(*rtt_us);
-                                let rtt = RttSample { latest, smoothed: latest, min: latest, shortcut: Duration::ZERO, home: None };
+                                let rtt = RttSample { latest, smoothed: latest, min: latest, ..RttSample::default() };
                                 let limit = if kind % 2 == 0 { Limit::Window } else { Limit::Application };
                                 c.on_acked(&Acked { now, rtt, limit, ..acked(*bytes) }, &shared);
                             }

@@ -205,6 +205,15 @@ impl Window {
         self.fraction = 0.0;
     }
 
+    /// Window and threshold are `times` as large.
+    pub(crate) fn lengthen(&mut self, times: f64) {
+        let longer = |bytes: u64| (bytes as f64 * times).round() as u64;
+        self.bytes = longer(self.bytes);
+        if self.ssthresh != NO_THRESHOLD {
+            self.ssthresh = longer(self.ssthresh);
+        }
+    }
+
     /// Takes a false reduction back: window and threshold are at least what they were.
     pub(crate) fn restore(&mut self, bytes: u64, ssthresh: u64) {
         self.bytes = self.bytes.max(bytes);

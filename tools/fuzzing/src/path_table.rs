@@ -237,7 +237,7 @@ impl Driver {
         let (mut buf, mut carried) = (Vec::new(), Vec::new());
         let mut w = FrameWriter::new(&mut buf, 1_200, &mut carried);
         // Ids that ride along are not looked at here: a server writes none.
-        slot.fill_validation(role, Side::Server, &mut self.random, &mut w);
+        slot.fill_validation(Instant::ZERO, role, Side::Server, &mut self.random, &mut w);
         if let Some(path) = slot.path.as_deref_mut() {
             let elsewhere = role != FourTupleRole::Current;
             let packet =

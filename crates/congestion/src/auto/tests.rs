@@ -58,7 +58,7 @@ fn slow_start_is_not_slowed() {
 fn struck(rtt_ms: u64, other: PathMetrics) -> Auto {
     let mut auto = auto(100_000);
     let (latest, min) = (Duration::from_millis(rtt_ms), Duration::from_millis(20));
-    let rtt = RttSample { latest, smoothed: latest, min, shortcut: Duration::ZERO, home: None };
+    let rtt = RttSample { latest, smoothed: latest, min, ..RttSample::default() };
     auto.on_acked(&Acked { rtt, ..acked(0) }, &shared(&[other]));
     auto.on_congestion(&congestion(CongestionKind::Loss), &shared(&[other]));
     auto

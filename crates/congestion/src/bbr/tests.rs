@@ -106,7 +106,7 @@ impl Link {
             sent_at,
             largest: self.number,
             next_number: self.number + 1,
-            rtt: RttSample { latest, smoothed: latest, min: RTT, shortcut: Duration::ZERO, home: None },
+            rtt: RttSample { latest, smoothed: latest, min: RTT, ..RttSample::default() },
             in_flight: self.in_flight(),
             limit,
             delivery,
@@ -200,7 +200,7 @@ fn chance_is_allowed_for_while_no_queue_shows() {
     let mut rtt = MinRtt::default();
     let mut is_too_much = |rtt_ms: u64, lost: u64, flight: u64| {
         let sample = Duration::from_millis(rtt_ms);
-        let sample = RttSample { latest: sample, smoothed: sample, min: RTT, shortcut: Duration::ZERO, home: None };
+        let sample = RttSample { latest: sample, smoothed: sample, min: RTT, ..RttSample::default() };
         rtt.on_sample(Instant::ZERO, &sample);
         rtt.loss_limit(MSS).is_passed(lost * MSS, flight * MSS)
     };

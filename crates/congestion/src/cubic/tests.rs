@@ -18,7 +18,7 @@ fn ack(now_ms: u64, bytes: u64, rtt_ms: u64) -> Acked {
     let rtt = Duration::from_millis(rtt_ms);
     Acked {
         now: at_ms(now_ms),
-        rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt, shortcut: Duration::ZERO, home: None },
+        rtt: RttSample { latest: rtt, smoothed: rtt, min: rtt, ..RttSample::default() },
         ..acked(bytes)
     }
 }

@@ -21,8 +21,7 @@ fn rtt(ms: u64) -> RttSample {
         latest: Duration::from_millis(ms),
         smoothed: RTT,
         min: Duration::from_millis(50),
-        shortcut: Duration::ZERO,
-        home: None,
+        ..RttSample::default()
     }
 }
 

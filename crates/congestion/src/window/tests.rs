@@ -54,7 +54,7 @@ fn a_loss_after_slow_start_took_a_part_back_is_cut_from_what_the_window_was() {
         ack.now += Duration::from_millis(i);
         (ack.largest, ack.next_number) = (i, i / 20 * 20 + 20);
         let wait = if i < 100 { Duration::ZERO } else { Duration::from_millis(6) };
-        ack.rtt = RttSample { latest: base + wait, smoothed: base, min: base, shortcut: Duration::ZERO, home: None };
+        ack.rtt = RttSample { latest: base + wait, smoothed: base, min: base, ..RttSample::default() };
         ack.delivery.flight_bytes = window.bytes();
         assert_eq!(window.kept(0.5, ack.sent_at), window.bytes().max(peak) / 2);
         let before = window.bytes();

@@ -75,7 +75,7 @@ fn acked(path: PathId, now: Instant, round: u64) -> Acked {
         sent_at: now - RTT,
         largest: round,
         next_number: round + 1,
-        rtt: RttSample { latest: RTT, smoothed: RTT, min: RTT, shortcut: Duration::ZERO, home: None },
+        rtt: RttSample { latest: RTT, smoothed: RTT, min: RTT, ..RttSample::default() },
         in_flight: 0,
         limit: Limit::Window,
         delivery: RateSample {

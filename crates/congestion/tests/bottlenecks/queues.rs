@@ -186,13 +186,7 @@ impl World {
             sent_at: now - flow.rtt,
             largest: now.as_nanos(),
             next_number: (now + flow.rtt).as_nanos(),
-            rtt: RttSample {
-                latest: flow.rtt,
-                smoothed: flow.smoothed,
-                min: flow.base,
-                shortcut: Duration::ZERO,
-                home: None,
-            },
+            rtt: RttSample { latest: flow.rtt, smoothed: flow.smoothed, min: flow.base, ..RttSample::default() },
             in_flight: flow.controller.window(),
             limit: Limit::Window,
             delivery: RateSample {

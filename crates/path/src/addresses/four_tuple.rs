@@ -105,6 +105,7 @@ const MIN_CHALLENGE_BYTES: u64 = 64;
 struct Challenge {
     data: ChallengeData,
     pad: Pad,
+    sent_at: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -351,6 +352,11 @@ impl FourTupleState {
         self.responses.push_back(data);
     }
 
+    /// When the challenge left that `data` echoes here.
+    pub(crate) fn asked_at(&self, data: ChallengeData) -> Option<Instant> {
+        self.challenges.iter().find(|c| c.data == data).map(|c| c.sent_at)
+    }
+
     /// Which challenge `data` echoes here, if any; the 4-tuple is then validated.
     pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> ResponseOutcome {
         let Some(challenge) = self.challenges.iter().find(|c| c.data == data).copied() else {
@@ -408,7 +414,7 @@ impl FourTupleState {
     /// Writes the waiting responses and a due challenge. Says whether the datagram must be grown.
     ///
     /// `w` must not extend beyond the amplification room: the caller cuts it.
-    pub(crate) fn fill(&mut self, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
+    pub(crate) fn fill(&mut self, now: Instant, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let room = if self.amplification_room() >= MIN_DATAGRAM_BYTES as u64 { Pad::Full } else { Pad::No };
         let mut wrote = false;
         let may_respond = self.wants_response();
@@ -430,7 +436,7 @@ impl FourTupleState {
                 if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {
                     self.challenges.pop_front();
                 }
-                self.challenges.push_back(Challenge { data, pad: room });
+                self.challenges.push_back(Challenge { data, pad: room, sent_at: now });
                 wrote = true;
             }
         }

@@ -309,6 +309,11 @@ impl PathAddresses {
         state.map(|state| state.on_challenge(data)).is_some()
     }
 
+    /// When the challenge left on the current addresses that `data` echoes.
+    pub(crate) fn asked_at(&self, data: ChallengeData) -> Option<Instant> {
+        self.current.asked_at(data)
+    }
+
     /// PATH_RESPONSE arrived for this path id.
     ///
     /// Late responses to challenges that are settled are ignored.
@@ -361,9 +366,9 @@ impl PathAddresses {
     }
 
     /// Writes what waits on a 4-tuple; the packet must then leave on that 4-tuple's addresses.
-    pub(crate) fn fill(&mut self, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
+    pub(crate) fn fill(&mut self, now: Instant, role: FourTupleRole, rng: &mut Random, w: &mut FrameWriter<'_>) -> Pad {
         let Some(state) = self.get_mut(role).filter(|state| state.has_frames()) else { return Pad::No };
-        let pad = state.fill(rng, w);
+        let pad = state.fill(now, rng, w);
         self.challenged |= FourTupleRole::ALL.into_iter().any(|n| self.get(n).is_some_and(FourTupleState::has_asked));
         pad
     }

@@ -34,7 +34,7 @@ fn write(addresses: &mut PathAddresses, role: FourTupleRole) -> (Vec<ChallengeDa
     let mut w = FrameWriter::new(&mut buf, 1200, &mut carried);
     // A different stream for each call, so that challenges differ.
     let mut rng = Random::from_u64(addresses.get(role).map_or(0, |l| l.deadline().map_or(1, Instant::as_nanos)));
-    let pad = addresses.fill(role, &mut rng, &mut w);
+    let pad = addresses.fill(at(7), role, &mut rng, &mut w);
     let (mut asked, mut answered) = (vec![], vec![]);
     for frame in Frames::new(&buf).filter(|_| !buf.is_empty()) {
         match frame.unwrap() {

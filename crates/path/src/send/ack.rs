@@ -97,6 +97,7 @@ impl SendFlow {
         if let Some((number, newest)) = newly_acked.newest {
             self.tell_controller(now, space, (number, &newest), &newly_acked, shared);
             self.timer.on_acked(now);
+            self.adopt_own_way(now);
             self.update_shared(shared);
         }
         let keep = self.loss_memory();
@@ -269,6 +270,7 @@ impl SendFlow {
             smoothed: self.rtt.smoothed(),
             min: self.rtt.min(),
             shortcut: self.shortcut(),
+            uncounted: self.rtt.own_way().told().unwrap_or_default(),
             home: self.rtt.own_way().home(),
         }
     }

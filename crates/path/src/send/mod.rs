@@ -27,7 +27,7 @@ use plait_base::limits::{INITIAL_RTT, MAX_UNANSWERED_ACKS};
 use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::{PathMetrics, SharedPathMetrics};
 use plait_base::{Ecn, EcnCounts, Instant, PathId, Random, Space};
-use plait_congestion::{CongestionController, Pace, Pacer};
+use plait_congestion::{CongestionController, NO_THRESHOLD, Pace, Pacer};
 use plait_crypto::SealMark;
 use plait_wire::{Frame, SentFrame};
 
@@ -54,6 +54,10 @@ use stats::Counters;
 /// Where ways are alike in both directions, acks save no more than half of the round trip. Beyond twice as much, an own way that
 /// is all but closed would keep a path with a good way there from being used at all.
 const SHORTCUT_ROUNDS_MAX: u32 = 3;
+/// So a window is made at most so many times as large when the own way is heard of.
+const TIMES_MAX: f64 = 1.0 + SHORTCUT_ROUNDS_MAX as f64;
+/// In so many parts what was acked early before that leaves.
+const ADOPTED_PARTS: u32 = 16;
 
 /// Whether packets are spread over the round trip (RFC 9002 7.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -539,6 +543,30 @@ impl SendFlow {
     }
 
     /// It is a uniflow: none of the ways back is its own.
+    /// The answer to a challenge of `asked_at` came.
+    pub(crate) fn on_answer(&mut self, now: Instant, asked_at: Instant) {
+        self.rtt.own_way_mut().on_answer(now, asked_at);
+    }
+
+    /// Makes the window one of the path's own round trip, where it was learnt by a shorter one. Slow start goes on by that.
+    fn adopt_own_way(&mut self, now: Instant) {
+        if let Some(times) = self.rtt.own_way_mut().take_longer() {
+            self.controller.on_longer_way_back(times.min(TIMES_MAX));
+        }
+        if self.rtt.own_way().told().is_none() || self.controller.ssthresh() == NO_THRESHOLD {
+            return;
+        }
+        let smoothed = self.rtt.smoothed();
+        let times = self.rtt.own_way_mut().believe(now, smoothed).min(TIMES_MAX);
+        self.controller.on_longer_way_back(times);
+        // What was acked in the last of these times would be under way yet.
+        let (early, shortcut) = ((self.in_flight as f64 * (times - 1.0)) as u64, self.shortcut());
+        let early_acks = &mut self.rtt.own_way_mut().early_acks;
+        for part in 1..=ADOPTED_PARTS {
+            early_acks.on_acked(now, shortcut * part / ADOPTED_PARTS, early / u64::from(ADOPTED_PARTS));
+        }
+    }
+
     pub(crate) fn forget_own_way(&mut self) {
         *self.rtt.own_way_mut() = OwnWay::new(None);
     }

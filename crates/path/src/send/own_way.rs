@@ -50,8 +50,15 @@ pub(crate) struct OwnWay {
     /// The smaller of the two, which is asked for with each packet.
     difference: Duration,
     since: Instant,
-    /// The newest sample came by the own way, though acks took another: the next one tells whether they have moved.
-    came_home: bool,
+    /// Samples have shown it; until then it is taken for none.
+    is_known: bool,
+    /// What an answer to a challenge has shown of it before that.
+    told: Option<Duration>,
+    /// Acks went home before it was known: the round trip by the own way, next to the one before.
+    longer: Option<f64>,
+    /// The newest sample came by the own way, though acks took another, and the smoothed RTT without it: the next one tells whether
+    /// they have moved.
+    came_home: Option<Duration>,
     marks: VecDeque<Mark>,
     /// The newest sample by the own way.
     home: Option<HomeSample>,
@@ -67,7 +74,10 @@ impl OwnWay {
             differences: [Duration::ZERO; 2],
             difference: Duration::ZERO,
             since: Instant::ZERO,
-            came_home: false,
+            is_known: false,
+            told: None,
+            longer: None,
+            came_home: None,
             marks: VecDeque::new(),
             home: None,
             early_acks: EarlyAcks::default(),
@@ -107,18 +117,22 @@ impl OwnWay {
         }
         if Some(sample.via) == self.own {
             self.note_home(now, sample.number, sample.rtt, sample.rtt, None);
-            let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home;
+            let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home.is_some();
             if has_moved {
-                self.via = self.own;
+                if let Some(away) = self.came_home.filter(|_| !self.is_known) {
+                    let own = self.told.map_or(sample.rtt, |told| sample.rtt.min(away + told));
+                    self.longer = Some(times(own, away));
+                }
+                (self.via, self.is_known, self.told) = (self.own, true, None);
                 self.start_with(now, Duration::ZERO);
                 self.marks.clear();
             } else {
                 self.learn(now, sample.rtt.saturating_sub(before));
             }
-            self.came_home = !has_moved;
+            self.came_home = (!has_moved).then_some(before);
             return;
         }
-        self.came_home = false;
+        self.came_home = None;
         if self.via != Some(sample.via) {
             if self.via.is_some() {
                 self.start_with(now, (self.difference() + before).saturating_sub(sample.rtt));
@@ -157,6 +171,44 @@ impl OwnWay {
         self.learn(now, own.saturating_sub(before));
     }
 
+    /// The answer to a challenge of `asked_at` came, which takes the path's own way back (RFC 9000 8.2.2). It is no sample of the
+    /// RTT (RFC 9002 6.2.2), but all that is heard of the own way of a path whose acks have always taken another.
+    pub(crate) fn on_answer(&mut self, now: Instant, asked_at: Instant) {
+        if self.own.is_none() || self.via == self.own {
+            return;
+        }
+        let after = self.marks.partition_point(|mark| mark.sent_at <= asked_at);
+        let Some(mark) = self.marks.get(after.saturating_sub(1)).copied() else { return };
+        let own = now.since(asked_at);
+        self.note_home(now, mark.number, own, own, Some(mark.rtt));
+        let difference = own.saturating_sub(mark.rtt);
+        if self.is_known {
+            self.learn(now, difference);
+        } else {
+            self.told = Some(self.told.map_or(difference, |told| told.min(difference)));
+        }
+    }
+
+    /// The difference that an answer has told, while it is taken for none all the same.
+    #[inline]
+    pub(crate) fn told(&self) -> Option<Duration> {
+        self.told
+    }
+
+    /// From now on what was told counts; says by how many times the round trip is longer than one of `rtt`.
+    pub(crate) fn believe(&mut self, now: Instant, rtt: Duration) -> f64 {
+        let Some(told) = self.told.take() else { return 1.0 };
+        self.start_with(now, told);
+        self.is_known = true;
+        times(rtt + told, rtt)
+    }
+
+    /// Acks went home, and it was not known that this way is so many times as long as the one before; said once.
+    #[inline]
+    pub(crate) fn take_longer(&mut self) -> Option<f64> {
+        self.longer.take()
+    }
+
     fn learn(&mut self, now: Instant, difference: Duration) {
         if now.since(self.since) >= WINDOW {
             (self.differences, self.since) = ([difference, self.differences[0]], now);
@@ -171,6 +223,11 @@ impl OwnWay {
             self.marks.clear();
         }
     }
+}
+
+/// How many times as long `own` is as `other`, one at least.
+fn times(own: Duration, other: Duration) -> f64 {
+    own.as_secs_f64() / other.min(own).as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
 #[cfg(test)]
@@ -260,6 +317,57 @@ mod tests {
         assert_eq!(way.home(), home(5, 192, 46, 46, Some(MS * 50)));
         way.on_sample(at(272), sample(2, 200, 72, OWN), MS * 40);
         assert_eq!(way.home(), home(2, 272, 72, 46, None));
+    }
+
+    /// A path whose acks have always come by another way, a packet each 10 ms, until its challenge of the first one was answered.
+    fn answered() -> OwnWay {
+        let mut way = OwnWay::new(Some(OWN));
+        way.on_answer(at(1), at(0));
+        assert_eq!((way.told(), way.home()), (None, None), "nothing to compare it with");
+        (0..10).for_each(|n| way.on_sample(at(n as u32 * 10 + 190), sample(n, n as u32 * 10, 190, OTHER), MS * 190));
+        way.on_answer(at(370), at(0));
+        way
+    }
+
+    #[test]
+    fn an_answer_tells_of_the_own_way_and_counts_once_it_is_believed() {
+        let mut way = answered();
+        assert_eq!((way.told(), way.difference()), (Some(MS * 180), Duration::ZERO));
+        let home = way.home().unwrap();
+        assert_eq!((home.number, home.rtt, home.other), (0, MS * 370, Some(MS * 190)));
+        // The shortest of several.
+        way.on_answer(at(400), at(20));
+        way.on_answer(at(470), at(80));
+        assert_eq!(way.told(), Some(MS * 180));
+        way.on_answer(at(430), at(70));
+        assert_eq!(way.told(), Some(MS * 170));
+        assert_eq!(way.believe(at(480), MS * 170), 2.0);
+        assert_eq!((way.told(), way.difference()), (None, MS * 170));
+        assert_eq!(way.believe(at(480), MS * 170), 1.0, "once");
+        // From then on an answer is one more sample.
+        way.on_answer(at(580), at(90));
+        assert_eq!((way.told(), way.difference()), (None, MS * 170));
+        way.on_answer(at(440), at(90));
+        assert_eq!(way.difference(), MS * 160);
+    }
+
+    #[test]
+    fn acks_that_go_home_by_an_unknown_way_say_how_much_longer_it_is() {
+        // The first sample by the own way met a queue: what was told is the shorter.
+        for (told, own, times) in [(true, 900, 2.0), (true, 315, 1.75), (false, 450, 2.5), (false, 90, 1.0)] {
+            let mut way = if told { answered() } else { OwnWay::new(Some(OWN)) };
+            way.on_sample(at(600), sample(20, 410, 190, OTHER), MS * 180);
+            assert_eq!(way.take_longer(), None);
+            way.came_home = Some(MS * 180);
+            way.on_sample(at(1400), sample(21, 1400 - own, own, OWN), MS * 180);
+            assert_eq!((way.take_longer(), way.take_longer()), (Some(times), None), "{told} {own}");
+            assert_eq!((way.told(), way.difference()), (None, Duration::ZERO));
+            // Away and home again, it is known.
+            way.on_sample(at(1500), sample(22, 1310, 190, OTHER), MS * 360);
+            way.came_home = Some(MS * 190);
+            way.on_sample(at(1900), sample(23, 1530, 370, OWN), MS * 190);
+            assert_eq!(way.take_longer(), None);
+        }
     }
 
     #[test]

@@ -182,13 +182,14 @@ impl Slot {
     /// way on a slower path (RFC 10069 3).
     pub fn fill_validation(
         &mut self,
+        now: Instant,
         role: FourTupleRole,
         side: Side,
         random: &mut Random,
         w: &mut FrameWriter<'_>,
     ) -> Pad {
         let Some(path) = self.path.as_deref_mut() else { return Pad::No };
-        let pad = path.addresses.fill(role, random, w);
+        let pad = path.addresses.fill(now, role, random, w);
         let is_opening = side.is_client() && !path.is_first() && !path.is_uniflow() && !path.is_validated();
         if is_opening && role == FourTupleRole::Current {
             self.local.fill_unconfirmed(CidForm::Path, w);

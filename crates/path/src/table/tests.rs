@@ -152,7 +152,7 @@ impl End {
         let mut carried = vec![];
         let mut w = FrameWriter::new(&mut buf, MIN_DATAGRAM_BYTES, &mut carried);
         let addresses = &mut self.table.path_mut(PathId(id)).unwrap().addresses;
-        addresses.fill(crate::addresses::FourTupleRole::Current, &mut self.random, &mut w);
+        addresses.fill(Instant::ZERO, crate::addresses::FourTupleRole::Current, &mut self.random, &mut w);
         buf
     }
 

@@ -130,9 +130,7 @@ fn what_stands_besides_the_pipe_is_divided() {
     let besides = |others: f64| {
         let mut path = cruising(0);
         let now = second(1);
-        path.bbr
-            .rtt
-            .on_sample(now, &RttSample { latest: RTT, smoothed: RTT, min: RTT, shortcut: Duration::ZERO, home: None });
+        path.bbr.rtt.on_sample(now, &RttSample { latest: RTT, smoothed: RTT, min: RTT, ..RttSample::default() });
         path.bbr.cycle.others = others;
         // A heap of 30 datagrams, once.
         path.bbr.extra.on_acked(now, 30 * MSS, 1_000_000, 100 * MSS, true);

@@ -29,7 +29,7 @@ impl Connection {
             if let Some(slot) = self.paths.table.slot_at_mut(place)
                 && slot.path.as_deref().is_some_and(is_owed)
             {
-                pad = slot.fill_validation(FourTupleRole::Current, side, &mut self.random, w);
+                pad = slot.fill_validation(now, FourTupleRole::Current, side, &mut self.random, w);
             }
             let full = &self.scheduling.full_sockets;
             self.scheduling.acks.fill(now, place, &mut self.paths.table, full, w);

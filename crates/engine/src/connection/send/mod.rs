@@ -87,7 +87,7 @@ impl Connection {
         self.assemble(now, &outline, buf, |connection, w| {
             let (side, Connection { paths, random, .. }) = (connection.side(), connection);
             let slot = paths.table.slot_at_mut(place);
-            padding_of(slot.map_or(Pad::No, |slot| slot.fill_validation(role, side, random, w)), 0, end)
+            padding_of(slot.map_or(Pad::No, |slot| slot.fill_validation(now, role, side, random, w)), 0, end)
         })?;
         Some(Transmit::single(tuple, buf.len()))
     }

@@ -708,6 +708,59 @@ fn the_window_that_a_handshake_grew_passes_to_the_controller_of_several_paths() 
     assert_eq!(bench.flow.window(), first);
 }
 
+/// A flow whose acks have always been home by another way, after 100 ms.
+fn by_a_shortcut_from_the_start() -> Bench {
+    let mut b = Bench::with(SendConfig { ecn: EcnMode::Off, pacing: Pacing::Off, ..SendConfig::default() });
+    let newreno = plait_congestion::by_name("newreno").unwrap();
+    b.flow.replace_controller(newreno.build(PathId::ZERO, at(0), u64::from(BYTES)));
+    b.send(0);
+    acked_via(&mut b, 100, 0, 1);
+    b
+}
+
+/// All up to packet `number` are acked at `ms`, by path `via`.
+fn acked_via(b: &mut Bench, ms: u32, number: u64, via: u32) {
+    b.now = at(ms);
+    let report = AckReport { largest: number, delay: Duration::ZERO, ecn: None, via: PathId(via) };
+    let (shared, feedback) = (&mut b.shared, &mut b.feedback);
+    b.flow.on_ack(b.now, Space::Data, &report, [0..=number], shared, feedback).unwrap();
+}
+
+#[test]
+fn a_window_of_a_short_way_back_becomes_one_of_the_own_way() {
+    let mut b = by_a_shortcut_from_the_start();
+    b.flow.on_answer(at(200), at(0));
+    assert_eq!(b.flow.shortcut(), Duration::ZERO, "slow start goes on as it is");
+    b.flow.on_congestion(at(200), at(200), CongestionKind::Loss, 1000, &b.shared);
+    let window = b.flow.window();
+    let sent = window / u64::from(BYTES);
+    (0..sent).for_each(|_| _ = b.send(210));
+    assert_eq!(b.room(210), SendRoom::Window);
+    acked_via(&mut b, 310, 1, 1);
+    assert_eq!(b.flow.shortcut(), MS * 100);
+    // Of twice the window as much counts as under way as is, so that nothing bursts, for the next 100 ms.
+    let room = b.flow.window() - b.flow.in_flight();
+    assert!(room <= 3 * u64::from(BYTES), "{room} of {window}");
+    b.flow.rtt.own_way_mut().early_acks.expire(at(410));
+    assert!(b.flow.window() >= 2 * window && b.flow.window() <= 2 * window + u64::from(BYTES));
+}
+
+#[test]
+fn acks_that_go_home_by_a_longer_way_find_a_window_for_it() {
+    for (is_answered, own_ms, times) in [(true, 200, 2), (true, 900, 2), (false, 300, 3), (false, 900, 4)] {
+        let mut b = by_a_shortcut_from_the_start();
+        if is_answered {
+            b.flow.on_answer(at(200), at(0));
+        }
+        let window = b.flow.window();
+        for (number, ms) in [(1, 250), (2, 1200)] {
+            b.send(ms);
+            acked_via(&mut b, ms + own_ms, number, 0);
+        }
+        assert_eq!((b.flow.shortcut(), b.flow.window() / window), (Duration::ZERO, times), "{own_ms}");
+    }
+}
+
 #[test]
 fn what_was_acked_by_a_shortcut_counts_until_it_would_have_been_by_the_own_way() {
     let mut b = Bench::with(SendConfig { ecn: EcnMode::Off, pacing: Pacing::Off, ..SendConfig::default() });
