@@ -227,7 +227,7 @@ impl OwnWay {
 
 /// How many times as long `own` is as `other`, one at least.
 fn times(own: Duration, other: Duration) -> f64 {
-    own.as_secs_f64() / other.min(own).as_secs_f64().max(f64::MIN_POSITIVE)
+    if own <= other || other.is_zero() { 1.0 } else { own.as_secs_f64() / other.as_secs_f64() }
 }
 
 #[cfg(test)]
@@ -368,6 +368,12 @@ mod tests {
             way.on_sample(at(1900), sample(23, 1530, 370, OWN), MS * 190);
             assert_eq!(way.take_longer(), None);
         }
+    }
+
+    #[test]
+    fn no_way_is_shorter_than_itself_nor_longer_without_end() {
+        let ms = |own, other| times(MS * own, MS * other);
+        assert_eq!([ms(3, 2), ms(2, 2), ms(1, 2), ms(0, 0), ms(5, 0)], [1.5, 1.0, 1.0, 1.0, 1.0]);
     }
 
     #[test]
