@@ -146,7 +146,8 @@ impl Scheduling {
             && self.copy_to.is_empty();
         let owes = |path: &Path| {
             let owes_probe = path.owes_probe(Space::Data) || path.owes_validation();
-            owes_probe || path.receive.ack_need(now) != AckNeed::None
+            // An ack that only goes along was offered to the train's first packet: what is left of them goes by other paths.
+            owes_probe || path.receive.ack_need(now) == AckNeed::Now
         };
         is_quiet
             && !paths.table.slots().any(|slot| slot.path.as_deref().is_some_and(owes))
