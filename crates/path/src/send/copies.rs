@@ -4,7 +4,7 @@ use plait_base::{Instant, Space};
 use plait_wire::SentFrame;
 
 use super::SendFlow;
-use super::sent_packets::PacketState;
+use super::sent_packets::{Copied, PacketState};
 
 /// A packet of the data space on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,41 +63,49 @@ impl SendFlow {
         let Some(state) = self.spaces[Space::Data as usize].as_deref_mut() else { return false };
         let sent = &mut state.sent;
         let (from, to) = sent.outstanding_numbers();
-        if sent.copied_below >= to {
+        let mut copied = sent.copied;
+        let from = from.max(copied.below);
+        if from >= to {
             return false;
         }
-        let from = if order == FlightOrder::NewestFirst { from.max(sent.copied_below) } else { from };
-        let (mut passed, mut given, mut all_copied) = (0, 0, true);
+        let is_newest_first = order == FlightOrder::NewestFirst;
+        let (mut passed, mut given) = (if is_newest_first { 0 } else { copied.bytes }, 0);
+        // None of those that were passed is left as it is.
+        let mut all_copied = true;
         for step in 0..to - from {
-            let number = if order == FlightOrder::NewestFirst { to - 1 - step } else { from + step };
+            let number = if is_newest_first { to - 1 - step } else { from + step };
             let Some(entry) = sent.get(number).filter(|e| e.state == PacketState::Outstanding && e.counted) else {
                 continue;
             };
             let (bytes, sent_at) = (u64::from(entry.info.bytes), entry.sent_at);
             let before = passed;
             passed += bytes;
-            if entry.copied || entry.handed_over || !entry.info.ack_eliciting {
-                continue;
+            if !entry.copied && !entry.handed_over && entry.info.ack_eliciting {
+                let ahead_bytes = if is_newest_first { total.saturating_sub(before) } else { passed };
+                let choice =
+                    if given < most { choice(&InFlight { sent_at, bytes, ahead_bytes }) } else { CopyChoice::Stop };
+                if choice != CopyChoice::Copy {
+                    all_copied = false;
+                    if choice == CopyChoice::Leave {
+                        continue;
+                    }
+                    break;
+                }
+                sent.append_frames_of(entry, out);
+                if let Some(entry) = sent.get_mut(number) {
+                    entry.copied = true;
+                }
+                given += 1;
             }
-            all_copied = false;
-            let ahead_bytes = if order == FlightOrder::NewestFirst { total.saturating_sub(before) } else { passed };
-            if given >= most {
-                break;
+            if all_copied && !is_newest_first {
+                (copied.below, copied.bytes) = (number + 1, passed);
             }
-            match choice(&InFlight { sent_at, bytes, ahead_bytes }) {
-                CopyChoice::Copy => {}
-                CopyChoice::Leave => continue,
-                CopyChoice::Stop => break,
-            }
-            sent.append_frames_of(entry, out);
-            if let Some(entry) = sent.get_mut(number) {
-                entry.copied = true;
-            }
-            given += 1;
         }
         if all_copied {
-            sent.copied_below = to;
+            let bytes = if is_newest_first { copied.bytes + passed } else { passed };
+            copied = Copied { below: to, bytes };
         }
+        sent.copied = copied;
         given > 0
     }
 }

@@ -67,6 +67,25 @@ impl Iterator for Carried<'_> {
     }
 }
 
+/// Packets whose frames another path carries too, or that have none for it: what was copied once is not copied again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Copied {
+    /// All below this number are such.
+    pub(super) below: u64,
+    /// What of them counts as in flight, bytes.
+    pub(super) bytes: u64,
+}
+
+impl Copied {
+    /// The packet of this `number` is acked or lost, or counts no more for another reason.
+    #[inline]
+    fn on_resolved(&mut self, number: u64, packet: &SentPacket) {
+        if number < self.below && packet.counted {
+            self.bytes -= u64::from(packet.info.bytes);
+        }
+    }
+}
+
 /// The sent packets of one space.
 #[derive(Debug, Default)]
 pub(crate) struct SentPackets {
@@ -80,8 +99,8 @@ pub(crate) struct SentPackets {
     unresolved: VecDeque<Range<u64>>,
     /// Below this number nothing is outstanding.
     pub(super) cursor: u64,
-    /// Below this number nothing is left for another path to carry too: what was copied once is not copied again.
-    pub(super) copied_below: u64,
+    /// The oldest packets, of which nothing is left for another path to carry too.
+    pub(super) copied: Copied,
     /// Largest number acknowledged.
     pub(crate) largest_acked: Option<u64>,
     /// Outstanding ack-eliciting packets.
@@ -202,7 +221,7 @@ impl SentPackets {
     pub(crate) fn mark_acked(&mut self, run: Range<u64>, mut see: impl FnMut(u64, &SentPacket, Carried<'_>)) {
         let index = |number: u64| (number.saturating_sub(self.base) as usize).min(self.entries.len());
         let run_in_ring = index(run.start)..index(run.end);
-        let (mut eliciting, mut ack_only) = (0, 0);
+        let (mut eliciting, mut ack_only, mut copied) = (0, 0, self.copied);
         for (number, entry) in (run.start.max(self.base)..).zip(self.entries.range_mut(run_in_ring)) {
             see(
                 number,
@@ -222,11 +241,13 @@ impl SentPackets {
                 PacketState::Lost(_) => self.lost_since = None,
                 PacketState::Acked | PacketState::Skipped => {}
             }
+            copied.on_resolved(number, entry);
             entry.state = PacketState::Acked;
             entry.counted = false;
         }
         self.eliciting -= eliciting;
         self.ack_only -= ack_only;
+        self.copied = copied;
     }
 
     /// Marks a packet lost, if it is outstanding; returns what was known of it before.
@@ -235,6 +256,7 @@ impl SentPackets {
         let before = *entry;
         entry.state = PacketState::Lost(now);
         entry.counted = false;
+        self.copied.on_resolved(number, &before);
         self.settle(&before.info);
         Some(before)
     }
@@ -295,6 +317,7 @@ impl SentPackets {
 
     fn pop_front(&mut self) -> bool {
         let Some(front) = self.entries.pop_front() else { return false };
+        self.copied.on_resolved(self.base, &front);
         if front.state == PacketState::Outstanding {
             self.settle(&front.info);
         }
@@ -328,6 +351,7 @@ impl SentPackets {
     /// Lets no outstanding packet count against the window any more.
     pub(crate) fn uncount(&mut self) {
         self.entries.iter_mut().for_each(|entry| entry.counted = false);
+        self.copied.bytes = 0;
         self.lost_since = None;
     }
 

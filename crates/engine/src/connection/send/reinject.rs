@@ -178,8 +178,17 @@ impl Reinjector {
         // Nothing under way is later than what leaves now behind all of it: where that is not copied, only what is late may be, and
         // the oldest are so first.
         let newest = Outstanding { sent_at: now, bytes: 0, ahead_bytes: busy.in_flight_bytes };
-        let is_ahead = matches!(occasion, Occasion::Closing(_))
-            && policy.judge(idle, busy, &newest, Occasion::Closing(Duration::ZERO), now) == Verdict::Copy;
+        let may_end =
+            |policy: &mut dyn Reinjection, occasion| policy.judge(idle, busy, &newest, occasion, now) == Verdict::Copy;
+        let is_ahead =
+            matches!(occasion, Occasion::Closing(_)) && may_end(&mut **policy, Occasion::Closing(Duration::ZERO));
+        let order = match occasion {
+            Occasion::Drained => FlightOrder::NewestFirst,
+            Occasion::Blocked | Occasion::Paused | Occasion::Held if may_end(&mut **policy, occasion) => {
+                FlightOrder::OldestFirst
+            }
+            _ => FlightOrder::OldestOnly,
+        };
         let mut oldest_at = None;
         let choice = |packet: &InFlight| {
             let InFlight { sent_at, bytes, ahead_bytes } = *packet;
@@ -199,11 +208,6 @@ impl Reinjector {
                 }
                 Verdict::No => CopyChoice::Stop,
             }
-        };
-        let order = match occasion {
-            Occasion::Drained => FlightOrder::NewestFirst,
-            Occasion::Blocked | Occasion::Paused | Occasion::Held => FlightOrder::OldestFirst,
-            Occasion::Closing(_) => FlightOrder::OldestOnly,
         };
         found.clear();
         path.take_copies(order, most, choice, found)
