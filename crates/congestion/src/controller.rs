@@ -51,7 +51,12 @@ impl HomeSample {
 
     /// True where the packet met no queue on its way there, whatever those say whose acks came another way.
     pub(crate) fn is_prompt(&self) -> bool {
-        self.rtt <= self.min + self.min / Self::WAIT_DIVISOR
+        Self::is_within(self.rtt, self.min)
+    }
+
+    /// True where a packet that took so long met no queue, on a way whose smallest round trip is `min`.
+    pub(crate) fn is_within(rtt: Duration, min: Duration) -> bool {
+        rtt <= min + min / Self::WAIT_DIVISOR
     }
 
     /// True where so few of its round trips have passed since `at` that it may still hold, or that a newer one may be on its way.

@@ -127,6 +127,8 @@ struct Alarm {
     next_number: u64,
     /// A packet that takes so long waits.
     threshold: Duration,
+    /// The smallest sample by the path's own way back, where acks took another.
+    home_min: Option<Duration>,
 }
 
 impl Alarm {
@@ -139,6 +141,12 @@ impl Alarm {
         let Some(other) = home.other else { return true };
         let (late, other_late) = (home.rtt.saturating_sub(home.min), other.saturating_sub(ack.rtt.min));
         other >= self.threshold && late <= other_late / SHARE_DIVISOR
+    }
+
+    /// True where acks have gone home since, and one that left since did not wait by that way.
+    fn is_left_behind(&self, ack: &Acked) -> bool {
+        let is_home = ack.rtt.home.is_none() && ack.largest >= self.next_number;
+        is_home && self.home_min.is_some_and(|min| HomeSample::is_within(ack.rtt.latest, min))
     }
 
     /// True while the word of such a packet is waited for.
@@ -209,6 +217,10 @@ impl Onset {
         if let Some(hold) = self.hold.as_deref().copied() {
             if hold.alarm.is_false(ack) {
                 self.begin_anew(true);
+                return window.saturating_add(eligible);
+            }
+            if hold.alarm.is_left_behind(ack) {
+                self.begin_anew(false);
                 return window.saturating_add(eligible);
             }
             let window = window + eligible.min(hold.level.saturating_sub(window));
@@ -286,7 +298,12 @@ impl Onset {
             least: Duration::MAX,
             most: Duration::ZERO,
             stage,
-            alarm: Alarm { at: ack.now, next_number: ack.next_number, threshold },
+            alarm: Alarm {
+                at: ack.now,
+                next_number: ack.next_number,
+                threshold,
+                home_min: ack.rtt.home.map(|home| home.min),
+            },
         })
     }
 

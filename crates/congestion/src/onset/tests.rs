@@ -298,6 +298,26 @@ fn one_that_waits_at_home_too_proves_a_queue() {
 }
 
 #[test]
+fn acks_that_go_home_leave_behind_the_queue_of_another_way() {
+    // 120 ms are the least by the own way: 135 ms are no wait, 136 are one.
+    for (was_away, rtt_ms, is_held) in [(true, 135.0, false), (true, 136.0, true), (false, 90.0, true)] {
+        let mut play = Play::new();
+        if was_away {
+            play.home(120);
+        }
+        play.round(|i| if i < 9 { BASE_MS } else { BASE_MS + 6.0 });
+        play.home = None;
+        // What left before the alarm proves nothing.
+        play.rounds -= 1;
+        play.ack(PACKETS - 1, rtt_ms, 0);
+        assert!(play.onset.is_holding());
+        play.rounds += 1;
+        play.ack(0, rtt_ms, 0);
+        assert_eq!(play.onset.is_holding(), is_held, "{rtt_ms}");
+    }
+}
+
+#[test]
 fn what_came_home_long_ago_tells_nothing_of_today() {
     let mut play = held();
     play.round(|_| BASE_MS + 6.0);
