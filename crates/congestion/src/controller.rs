@@ -21,7 +21,7 @@ pub struct RttSample {
     /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What was
     /// acked counts as in flight for so long, so that windows are those of [`Self::own`].
     pub shortcut: Duration,
-    /// The same, known, but not counted yet: the first slow start goes on in windows of the acks' round trip. Else zero.
+    /// The same, known, but not counted yet: the window of the first slow start is one of the acks' round trip. Else zero.
     pub uncounted: Duration,
     /// The newest sample by the path's own way back while acks take another; none without one, or where they take that.
     pub home: Option<HomeSample>,
@@ -79,7 +79,7 @@ impl RttSample {
             smoothed: add(self.smoothed),
             min: add(self.min),
             shortcut: Duration::ZERO,
-            uncounted: Duration::ZERO,
+            uncounted: self.uncounted,
             home: self.home.map(|home| HomeSample { other: home.other.map(add), ..home }),
         }
     }

@@ -285,7 +285,8 @@ impl Onset {
             return None;
         }
         // All of them waited, so the bottleneck was busy: they came at its rate.
-        let held = (u128::from(run.bytes) * base.as_nanos() * LEVEL.0).checked_div(time.as_nanos() * LEVEL.1);
+        let round = base.saturating_sub(ack.rtt.uncounted);
+        let held = (u128::from(run.bytes) * round.as_nanos() * LEVEL.0).checked_div(time.as_nanos() * LEVEL.1);
         let held = u64::try_from(held.unwrap_or(0)).unwrap_or(u64::MAX);
         // Acks in bunches may show less, but what is in flight now did find room.
         let level = held.max(ack.in_flight + ack.bytes_total);

@@ -18,6 +18,7 @@ struct Play {
     home: Option<HomeSample>,
     /// Smallest RTT by the way that acks take.
     min_ms: f64,
+    uncounted: Duration,
 }
 
 impl Play {
@@ -31,6 +32,7 @@ impl Play {
             flight: None,
             home: None,
             min_ms: BASE_MS,
+            uncounted: Duration::ZERO,
         };
         play.round(|_| BASE_MS);
         play
@@ -51,7 +53,7 @@ impl Play {
         ack.rtt.min = Duration::from_secs_f64(self.min_ms / 1e3);
         ack.rtt.latest = Duration::from_secs_f64(delay_ms / 1e3);
         (ack.in_flight, ack.delivery.flight_bytes) = (50_000, self.flight.unwrap_or(self.window));
-        ack.rtt.home = self.home;
+        (ack.rtt.home, ack.rtt.uncounted) = (self.home, self.uncounted);
         self.window = self.onset.on_acked(&ack, eligible, self.window);
     }
 
@@ -79,6 +81,14 @@ fn a_queue_at_the_end_of_a_round_holds_the_window_at_what_the_path_holds() {
     assert_eq!((grown, play.window), (-4_000, 96_000));
     assert_eq!(play.round(|_| BASE_MS + 6.0), 0, "packets that left before");
     assert!(play.onset.is_holding());
+}
+
+#[test]
+fn that_is_what_the_acks_of_one_round_trip_are_for_though_the_own_way_is_longer() {
+    let mut play = Play { uncounted: Duration::from_millis(20), ..Play::new() };
+    play.round(|i| if i < 9 { BASE_MS } else { BASE_MS + 6.0 });
+    // Acks are home after 60 ms of 80.
+    assert_eq!(play.window, 72_000);
 }
 
 #[test]
