@@ -146,6 +146,9 @@ impl Reinjector {
     /// True where a third path brings a copy far sooner, though it may have no room now. Data is copied once: what a slow path
     /// takes over from another slow one waits in the queue of the second.
     fn is_better_left(&mut self, now: Instant, idle: &PathView, busy: &PathView, views: &[PathView]) -> bool {
+        if views.len() < 3 {
+            return false;
+        }
         // Where nothing is known of the idle path, it must be better than the one that holds the data.
         let known = if idle.rtt.is_some() { idle } else { busy };
         let Some(queued) = flight_drained(known) else { return false };
