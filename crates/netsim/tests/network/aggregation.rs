@@ -103,10 +103,10 @@ fn specs(which: &[(u64, u64)], loss: f64) -> Vec<PathSpec> {
     which.iter().map(|&(rate, rtt)| PathSpec::new(rate, rtt).loss(loss)).collect()
 }
 
-/// Mean aggregation benefit (0: the better path alone, 1: the sum; Paasch et al., 2013) and rates of A, B and both.
-fn benefit(loss: f64, coupling: Coupling) -> f64 {
+/// Mean aggregation benefit (0: the better path alone, 1: the sum; Paasch et al., 2013) over so many seeds.
+fn benefit(loss: f64, coupling: Coupling, seeds: u64) -> f64 {
     let mut gains = Vec::new();
-    for seed in 1..=2 {
+    for seed in 1..=seeds {
         let rate = |which: &[(u64, u64)]| mbps(lab(seed, &specs(which, loss), coupling).download(Instant::ZERO).0);
         let (a, b, both) = (rate(&[A]), rate(&[B]), rate(&[A, B]));
         let gain = (both - a.max(b)) / a.min(b);
@@ -119,7 +119,7 @@ fn benefit(loss: f64, coupling: Coupling) -> f64 {
 #[test]
 fn two_paths_carry_the_sum_of_both() {
     for coupling in [Coupling::Default, Coupling::None, Coupling::Olia] {
-        let gain = benefit(0.0, coupling);
+        let gain = benefit(0.0, coupling, 2);
         assert!(gain > 0.75, "{coupling:?}: {gain}");
     }
 }
@@ -127,11 +127,12 @@ fn two_paths_carry_the_sum_of_both() {
 #[test]
 fn two_lossy_paths_carry_the_sum_of_both() {
     for coupling in [Coupling::Default, Coupling::None] {
-        let gain = benefit(0.001, coupling);
+        let gain = benefit(0.001, coupling, 2);
         assert!(gain > 0.8, "{coupling:?}: {gain}");
     }
-    // Where loss and not the rate limits each path, OLIA takes what one flow on the better path would take, and a bit.
-    let gain = benefit(0.001, Coupling::Olia);
+    // Where loss and not the rate limits each path, OLIA takes what one flow on the better path would take, and a bit: 0.19 of
+    // these seeds, from -0.08 to 0.63.
+    let gain = benefit(0.001, Coupling::Olia, 12);
     assert!(gain > 0.1, "{gain}");
 }
 
