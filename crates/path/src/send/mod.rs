@@ -548,7 +548,8 @@ impl SendFlow {
         self.rtt.own_way_mut().on_answer(now, asked_at);
     }
 
-    /// Makes the window one of the path's own round trip, where it was learnt by a shorter one. Slow start goes on by that.
+    /// Makes a window that was learnt by the acks' shorter round trip one of the path's own: when acks go home, else after the first
+    /// slow start.
     fn adopt_own_way(&mut self, now: Instant) {
         if let Some(times) = self.rtt.own_way_mut().take_longer() {
             self.controller.on_longer_way_back(times.min(TIMES_MAX));
