@@ -52,8 +52,10 @@ pub(crate) struct OwnWay {
     since: Instant,
     /// Samples have shown it; until then it is taken for none.
     is_known: bool,
-    /// What an answer to a challenge has shown of it before that.
-    told: Option<Duration>,
+    /// An answer to a challenge has told of the own way before that.
+    is_told: bool,
+    /// The smallest sample by the way that acks take.
+    other_min: Duration,
     /// Acks went home before it was known: the round trip by the own way, next to the one before.
     longer: Option<f64>,
     /// The newest sample came by the own way, though acks took another, and the smoothed RTT without it: the next one tells whether
@@ -75,7 +77,8 @@ impl OwnWay {
             difference: Duration::ZERO,
             since: Instant::ZERO,
             is_known: false,
-            told: None,
+            is_told: false,
+            other_min: Duration::MAX,
             longer: None,
             came_home: None,
             marks: VecDeque::new(),
@@ -120,10 +123,10 @@ impl OwnWay {
             let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home.is_some();
             if has_moved {
                 if let Some(away) = self.came_home.filter(|_| !self.is_known) {
-                    let own = self.told.map_or(sample.rtt, |told| sample.rtt.min(away + told));
+                    let own = self.told().map_or(sample.rtt, |told| sample.rtt.min(away + told));
                     self.longer = Some(times(own, away));
                 }
-                (self.via, self.is_known, self.told) = (self.own, true, None);
+                (self.via, self.is_known) = (self.own, true);
                 self.start_with(now, Duration::ZERO);
                 self.marks.clear();
             } else {
@@ -139,7 +142,9 @@ impl OwnWay {
             }
             self.via = Some(sample.via);
             self.marks.clear();
+            self.other_min = sample.rtt;
         }
+        self.other_min = self.other_min.min(sample.rtt);
         let spacing = sample.rtt / MARKS_PER_RTT;
         if self.marks.back().is_none_or(|last| sample.sent_at.since(last.sent_at) >= spacing) {
             if self.marks.len() == MAX_RTT_MARKS {
@@ -168,7 +173,9 @@ impl OwnWay {
         let own_since = |sent_at| now.since(sent_at).saturating_sub(delay);
         let (own, longest, before) = (own_since(sent_at), own_since(mark.sent_at), mark.rtt);
         self.note_home(now, largest, own, longest, Some(before));
-        self.learn(now, own.saturating_sub(before));
+        if self.is_known {
+            self.learn(now, own.saturating_sub(before));
+        }
     }
 
     /// The answer to a challenge of `asked_at` came, which takes the path's own way back (RFC 9000 8.2.2). It is no sample of the
@@ -181,23 +188,23 @@ impl OwnWay {
         let Some(mark) = self.marks.get(after.saturating_sub(1)).copied() else { return };
         let own = now.since(asked_at);
         self.note_home(now, mark.number, own, own, Some(mark.rtt));
-        let difference = own.saturating_sub(mark.rtt);
         if self.is_known {
-            self.learn(now, difference);
-        } else {
-            self.told = Some(self.told.map_or(difference, |told| told.min(difference)));
+            self.learn(now, own.saturating_sub(mark.rtt));
         }
+        self.is_told = true;
     }
 
-    /// The difference that an answer has told, while it is taken for none all the same.
+    /// The difference, as far as it was told, while it is taken for none all the same. A full-sized answer takes longer on a thin
+    /// way than an ack, and either may meet a queue: the smallest of what came by each way tells most.
     #[inline]
     pub(crate) fn told(&self) -> Option<Duration> {
-        self.told
+        let home = self.home.filter(|_| self.is_told && !self.is_known)?;
+        Some(home.min.saturating_sub(self.other_min))
     }
 
     /// From now on what was told counts; says by how many times the round trip is longer than one of `rtt`.
     pub(crate) fn believe(&mut self, now: Instant, rtt: Duration) -> f64 {
-        let Some(told) = self.told.take() else { return 1.0 };
+        let Some(told) = self.told() else { return 1.0 };
         self.start_with(now, told);
         self.is_known = true;
         times(rtt + told, rtt)
@@ -324,8 +331,8 @@ mod tests {
         let mut way = OwnWay::new(Some(OWN));
         way.on_answer(at(1), at(0));
         assert_eq!((way.told(), way.home()), (None, None), "nothing to compare it with");
-        (0..10).for_each(|n| way.on_sample(at(n as u32 * 10 + 190), sample(n, n as u32 * 10, 190, OTHER), MS * 190));
-        way.on_answer(at(370), at(0));
+        (0..10).for_each(|n| way.on_sample(at(n as u32 * 10 + 180), sample(n, n as u32 * 10, 180, OTHER), MS * 180));
+        way.on_answer(at(360), at(0));
         way
     }
 
@@ -334,21 +341,26 @@ mod tests {
         let mut way = answered();
         assert_eq!((way.told(), way.difference()), (Some(MS * 180), Duration::ZERO));
         let home = way.home().unwrap();
-        assert_eq!((home.number, home.rtt, home.other), (0, MS * 370, Some(MS * 190)));
-        // The shortest of several.
+        assert_eq!((home.number, home.rtt, home.other), (0, MS * 360, Some(MS * 180)));
+        // The shortest of several, and of acks, which are small.
         way.on_answer(at(400), at(20));
-        way.on_answer(at(470), at(80));
         assert_eq!(way.told(), Some(MS * 180));
-        way.on_answer(at(430), at(70));
+        way.on_answer(at(420), at(70));
         assert_eq!(way.told(), Some(MS * 170));
-        assert_eq!(way.believe(at(480), MS * 170), 2.0);
-        assert_eq!((way.told(), way.difference()), (None, MS * 170));
-        assert_eq!(way.believe(at(480), MS * 170), 1.0, "once");
+        way.on_old_ack(at(425), 9, MS * 5, OWN);
+        assert_eq!((way.told(), way.difference()), (Some(MS * 150), Duration::ZERO));
+        // A queue on the way that acks take makes it no shorter.
+        way.on_sample(at(600), sample(10, 300, 300, OTHER), MS * 180);
+        way.on_old_ack(at(660), 10, Duration::ZERO, OWN);
+        assert_eq!(way.told(), Some(MS * 150));
+        assert_eq!(way.believe(at(660), MS * 150), 2.0);
+        assert_eq!((way.told(), way.difference()), (None, MS * 150));
+        assert_eq!(way.believe(at(660), MS * 150), 1.0, "once");
         // From then on an answer is one more sample.
-        way.on_answer(at(580), at(90));
-        assert_eq!((way.told(), way.difference()), (None, MS * 170));
-        way.on_answer(at(440), at(90));
-        assert_eq!(way.difference(), MS * 160);
+        way.on_answer(at(800), at(300));
+        assert_eq!((way.told(), way.difference()), (None, MS * 150));
+        way.on_answer(at(740), at(300));
+        assert_eq!(way.difference(), MS * 140);
     }
 
     #[test]
