@@ -39,7 +39,8 @@ fn paths_begin_together_and_share_the_growth() {
     let siblings = shared(&[neighbour(300_000)]);
     assert_eq!(auto.gain(now, &siblings), Gain::default(), "not met yet");
     auto.on_acked(&acked(0), &siblings);
-    assert_eq!(auto.gain(now, &siblings), Gain { curve: 0.25, friendly: 0.25, start: 0.25 });
+    let gain = Gain { curve: 0.25, friendly: 0.25 * FRIENDLY_TOGETHER, start: 0.25 };
+    assert_eq!(auto.gain(now, &siblings), gain);
     let closing = PathMetrics { active: false, ..neighbour(300_000) };
     assert_eq!(auto.gain(now, &shared(&[closing])), Gain::default());
     assert_eq!(auto.gain(now + Duration::from_secs(1), &siblings), Gain::default(), "it rests");
