@@ -529,6 +529,7 @@ impl Path {
         AckCarrier {
             id: self.id,
             state,
+            is_paired: self.pairing == Pairing::Paths,
             rtt: rtt.measured(),
             rtt_least: rtt.least(),
             rtt_latest: rtt.least().map(|_| rtt.latest()),
@@ -629,10 +630,14 @@ impl Path {
         self.mtu.stop_search();
     }
 
-    /// A larger size to try instead of data, where the window has room for more than the MTU probe.
-    pub fn mtu_probe_beside_data(&mut self, now: Instant) -> Option<u16> {
-        let open = self.send.in_flight() + u64::from(self.mtu()) * 3 < self.send.window();
-        self.mtu.mtu_probe_due(now).filter(|_| open && self.addresses.is_validated())
+    /// A larger size to try instead of data, of which `waiting_bytes` wait, where the window has room for more than the MTU probe.
+    /// Where one datagram holds all that waits and is under way, a larger one is of no use: neither a handshake nor a short
+    /// answer gets the probe's bytes back, and where little but acks leaves, a thin way is full of them.
+    pub fn mtu_probe_beside_data(&mut self, now: Instant, waiting_bytes: u64) -> Option<u16> {
+        let (flight, mtu) = (self.send.in_flight(), u64::from(self.mtu()));
+        let pays = flight.saturating_add(waiting_bytes) > mtu;
+        let open = flight + mtu * 3 < self.send.window();
+        self.mtu.mtu_probe_due(now).filter(|_| pays && open && self.addresses.is_validated())
     }
 
     /// A larger size to try while nothing is under way.

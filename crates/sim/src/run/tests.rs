@@ -616,8 +616,8 @@ fn acks_that_died_with_their_path_go_again() {
     assert!(outcome.elapsed < Duration::from_millis(2_100), "{:?}", outcome.elapsed);
 }
 
-/// Requests over a nearer path that changes, as `examples/off-design` has them: the time that one in twenty exceeds, over both
-/// paths and over the farther one alone, which never changes.
+/// Requests over a nearer path that changes, as `examples/off-design` has them: the time that one in twenty exceeds, in the median
+/// of five seeds, over both paths and over the farther one alone, which never changes.
 fn one_in_twenty(nearer: &str, changes: &[(&str, &str)], period_s: f64, response_bytes: u32) -> (Duration, Duration) {
     let event = |(i, change): (usize, &(&str, &str))| {
         let at_s = i as f64 * period_s / 2.0 + 0.4;
@@ -629,10 +629,15 @@ fn one_in_twenty(nearer: &str, changes: &[(&str, &str)], period_s: f64, response
          request_bytes = 500\nresponse_bytes = {response_bytes}\ninterval_ms = 200\ncount = 100\n",
     );
     let of = |set: &[(&str, &str)]| {
-        let mut delays = outcome(&text, set, 1).delays();
-        delays.sort_unstable();
-        assert_eq!(delays.len(), 100);
-        delays[94]
+        let mut of_seeds = [1, 2, 3, 4, 5].map(|seed| {
+            let mut delays = outcome(&text, set, seed).delays();
+            delays.sort_unstable();
+            assert_eq!(delays.len(), 100);
+            delays[94]
+        });
+        of_seeds.sort_unstable();
+        println!("{of_seeds:?}");
+        of_seeds[2]
     };
     (of(&[]), of(&[("endpoints.extension", "none"), ("endpoints.initial_path", "1")]))
 }

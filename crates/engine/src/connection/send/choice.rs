@@ -307,5 +307,6 @@ impl Scheduling {
 /// A larger datagram instead of data, while data flows and an MTU probe is due.
 fn data_or_mtu_probe(paths: &mut Paths, id: PathId, offer: &Offer) -> Purpose {
     let path = paths.path_mut(id).filter(|_| offer.mtu_probes == Permission::Given);
-    path.and_then(|path| path.mtu_probe_beside_data(offer.now)).map_or(Purpose::Data, Purpose::MtuProbe)
+    path.and_then(|path| path.mtu_probe_beside_data(offer.now, offer.stream_bytes))
+        .map_or(Purpose::Data, Purpose::MtuProbe)
 }

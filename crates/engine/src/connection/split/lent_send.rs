@@ -124,7 +124,12 @@ impl LentPath {
             && self.cargo.bundles.is_empty()
             && self.path.receive.ack_need(now) == AckNeed::None
             && self.has_room(now)
-            && self.path.mtu_probe_beside_data(now).is_none()
+            && self.mtu_probe(now).is_none()
+    }
+
+    /// A larger size to try in place of leases.
+    fn mtu_probe(&mut self, now: Instant) -> Option<u16> {
+        self.path.mtu_probe_beside_data(now, self.cargo.unsent_bytes())
     }
 
     /// True where window and pace admit a packet of data; when to look again is kept.
@@ -170,8 +175,7 @@ impl LentPath {
         if !has_reason {
             return false;
         }
-        let probe =
-            self.path.mtu_probe_beside_data(now).filter(|_| has_room && !self.cargo.leases.is_empty() && !owes_ack);
+        let probe = self.mtu_probe(now).filter(|_| has_room && !self.cargo.leases.is_empty() && !owes_ack);
         let end = probe.map_or(train.segment_bytes, usize::from);
         let Some(built) = self.packet(now, (end, train.ecn), (has_room, probe), buf) else { return false };
         train.count = 1;

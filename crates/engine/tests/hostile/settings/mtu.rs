@@ -50,6 +50,20 @@ fn mtu_discovery_config() {
 }
 
 #[test]
+fn what_fits_into_one_datagram_is_no_reason_to_look_for_a_larger_one() {
+    for (bytes, largest) in [(1_000, 1_200), (1_300, 1_452)] {
+        let mut rig = Rig::established_server(single(|t| _ = t.mtu_discovery_config(Some(search(1_452)))));
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
+        for _ in 0..20 {
+            rig.conn().send_stream(id).write(&vec![1; bytes]).unwrap();
+            rig.pass(ms(20));
+            rig.ack_all();
+        }
+        assert_eq!(rig.wire.iter().map(|(_, _, d)| d.len()).max(), Some(largest), "writes of {bytes} bytes");
+    }
+}
+
+#[test]
 fn upper_bound() {
     for upper in [1_280, 1_400] {
         assert_eq!(sizes(|t| _ = t.mtu_discovery_config(Some(search(upper))), ms(1_000)), (upper.into(), upper));
@@ -76,6 +90,11 @@ fn black_hole_cooldown() {
         config.black_hole_cooldown(cooldown);
         let mut rig = Rig::established_server(single(|t| _ = t.mtu_discovery_config(Some(config))));
         let id = rig.conn().streams().open(Dir::Uni).unwrap();
+        for _ in 0..5 {
+            rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
+            rig.pass(ms(20));
+            rig.ack_all();
+        }
         let mtu = |rig: &mut Rig| {
             let now = rig.now;
             rig.conn().path_statistics(now, PathId(0)).unwrap().max_datagram_bytes
@@ -92,9 +111,9 @@ fn black_hole_cooldown() {
         }
         assert_eq!(mtu(&mut rig), 1_200);
         let before = large(&rig);
-        for _ in 0..80 {
-            rig.conn().send_stream(id).write(&[1; 500]).unwrap();
-            rig.pass(ms(100));
+        for _ in 0..20 {
+            rig.conn().send_stream(id).write(&[1; 1_500]).unwrap();
+            rig.pass(ms(400));
             answer_small(&mut rig);
         }
         assert_eq!(large(&rig) > before, probes_again, "{cooldown:?}");
@@ -116,14 +135,14 @@ fn interval() {
         let answer = |rig: &mut Rig, rounds: usize| {
             for _ in 0..rounds {
                 answer_small(rig);
-                rig.conn().send_stream(id).write(&[1; 500]).unwrap();
-                rig.pass(ms(100));
+                rig.conn().send_stream(id).write(&[1; 1_250]).unwrap();
+                rig.pass(ms(300));
             }
         };
-        answer(&mut rig, 60);
+        answer(&mut rig, 30);
         let first = large(&rig);
         assert!(first > 0);
-        answer(&mut rig, 120);
+        answer(&mut rig, 40);
         assert_eq!(large(&rig) > first, probes_again, "{first} {}", large(&rig));
     }
 }
