@@ -16,6 +16,8 @@ pub struct AckCarrier {
     pub id: PathId,
     /// State as the table sees it.
     pub state: PathState,
+    /// Both its directions are one path, by which acks of what comes on it go home (RFC 10069). Flows without pairs have no such.
+    pub is_paired: bool,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
     /// Smallest RTT ever, whichever way its acks came: the path without queues.

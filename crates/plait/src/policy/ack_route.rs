@@ -49,6 +49,7 @@
 //! let carrier = |id, state| AckCarrier {
 //!     id: PathId(id),
 //!     state,
+//!     is_paired: true,
 //!     rtt: None,
 //!     rtt_least: None,
 //!     rtt_latest: None,

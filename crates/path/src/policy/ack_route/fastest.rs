@@ -20,6 +20,12 @@ const STEADY_ROUNDS: u32 = 8;
 /// Acks stay away from a path that they filled while the other one is measured so often, in round trips of the first.
 const MEASURED_ROUND_TRIPS: u32 = 4;
 
+/// Acks that take another way go home as well for so many round trips of their own path. That a way is thin shows only once it
+/// is full, and meanwhile the sender hears enough.
+const TRIAL_ROUND_TRIPS: u32 = 8;
+/// So many of them go home in each of these round trips.
+const TRIAL_ACKS: u32 = 8;
+
 /// Samples that are so many round trips apart tell of what was between them.
 const BETWEEN_ROUND_TRIPS: u32 = 4;
 
@@ -35,6 +41,8 @@ const ANOTHER_PATH: u32 = 8;
 pub struct Fastest {
     /// The path that carries the acks of others.
     last: Option<PathId>,
+    /// When it became that.
+    since: Option<Instant>,
     home: Option<OwnPaths>,
     /// Bytes sent and received on `last` when its RTT was what it can be.
     calm: (u64, u64),
@@ -132,8 +140,8 @@ impl Fastest {
         last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
     }
 
-    /// True where an ack of `own` goes home as well: that way may have become the shorter one, `last` has a queue, or the path
-    /// brings more than it did, or did so lately, so that its sender may be in slow start and look for a queue. Enough has come
+    /// True where an ack of `own` goes home as well: `last` is new to them, that way may have become the shorter one, `last` has a
+    /// queue, or the path brings more than it did, or did so lately, so that its sender may be in slow start and look for a queue. Enough has come
     /// since the last that did, and that is a round trip ago. The answer tells how long the way home is, and the ack shows the
     /// peer a queue on the way that it takes otherwise. A shorter path is not asked: `is_faster` moves acks there.
     fn asks(&mut self, now: Instant, own: &AckCarrier, last: &AckCarrier) -> bool {
@@ -141,21 +149,23 @@ impl Fastest {
         let Some(((least, last_least), (rtt, _))) = paths.zip(last.rtt_at) else { return false };
         // An answer that has not come yet takes so long at least.
         let rtt = last.asked_at.map_or(rtt, |asked| rtt.max(now.since(asked)));
-        let is_in_doubt = least < worth(rtt) || rtt > last_least * 2;
+        let is_on_trial = self.since.is_some_and(|since| now.since(since) < least * TRIAL_ROUND_TRIPS);
+        let is_in_doubt = is_on_trial || least < worth(rtt) || rtt > last_least * 2;
         let here = Mark { at: now, received_bytes: own.received_bytes };
         let Some(look) = self.looks.iter_mut().find(|look| look.path == own.id) else {
             let asked = is_in_doubt.then_some(here);
             self.looks.push(Look { path: own.id, last: here, asked, most: 0, steady: STEADY_ROUNDS, before: None });
             return is_in_doubt;
         };
-        let is_past = |mark: &Mark| {
-            now.since(mark.at) >= rtt.max(least)
-                && here.received_bytes.saturating_sub(mark.received_bytes) >= QUESTION_BYTES
+        let is_past = |mark: &Mark, pause: Duration| {
+            now.since(mark.at) >= pause && here.received_bytes.saturating_sub(mark.received_bytes) >= QUESTION_BYTES
         };
-        if is_past(&look.last) {
+        if is_past(&look.last, rtt.max(least)) {
             look.note(here);
         }
-        let asks = (is_in_doubt || look.steady < STEADY_ROUNDS) && look.asked.is_none_or(|asked| is_past(&asked));
+        let pause = if is_on_trial { least / TRIAL_ACKS } else { rtt.max(least) };
+        let is_due = look.asked.is_none_or(|asked| is_past(&asked, pause));
+        let asks = (is_in_doubt || look.steady < STEADY_ROUNDS) && is_due;
         if asks {
             look.asked = Some(here);
         }
@@ -189,7 +199,7 @@ impl AckRoute for Fastest {
         }
         let Some(mut chosen) = best(carriers) else { return AckPaths::new() };
         let as_good = |c: &&AckCarrier| rank(c.state) == rank(chosen.state);
-        let own = carriers.iter().filter(as_good).find(|c| c.id == of);
+        let own = carriers.iter().filter(as_good).find(|c| c.id == of && c.is_paired);
         if chosen.rtt.is_none() {
             // Nothing measured yet: the path that brought the data works.
             chosen = carriers.iter().filter(can_carry).find(|c| c.id == of).unwrap_or(chosen);
@@ -218,8 +228,8 @@ impl AckRoute for Fastest {
         if let Some((own, home)) = own.zip(self.home.as_mut().filter(|home| now < home.until)) {
             return std::iter::once(home.choose(now, own, carriers)).collect();
         }
-        if chosen.rtt.is_some() {
-            self.last = Some(chosen.id);
+        if chosen.rtt.is_some() && self.last != Some(chosen.id) {
+            (self.last, self.since) = (Some(chosen.id), Some(now));
         }
         let home = own.filter(|own| asks && own.id != chosen.id);
         std::iter::once(chosen).chain(home).map(|c| c.id).collect()

@@ -8,6 +8,7 @@ fn carrier(id: u32, state: PathState, ms: u64) -> AckCarrier {
     AckCarrier {
         id: PathId(id),
         state,
+        is_paired: true,
         rtt,
         rtt_least,
         rtt_latest,
@@ -168,18 +169,36 @@ fn acks_go_home_once_a_round_trip_while_the_shorter_way_has_a_queue() {
         paths.iter().map(|id| id.0).collect::<Vec<_>>()
     };
     assert_eq!(choose(0, 20, 0), [0]);
-    assert_eq!(choose(1, 40, 100_000), [0], "20 ms without one, and 60 by their own");
-    assert_eq!(choose(2, 41, 100_000), [0, 1]);
-    assert_eq!(choose(61, 41, 200_000), [0], "not a round trip of their own ago");
-    assert_eq!(choose(62, 80, 200_000), [0], "nor one of the other");
-    assert_eq!(choose(82, 80, 111_999), [0], "too little has come since");
-    assert_eq!(choose(82, 80, 112_000), [0, 1]);
+    assert_eq!(choose(501, 40, 100_000), [0], "20 ms without one, and 60 by their own");
+    assert_eq!(choose(502, 41, 100_000), [0, 1]);
+    assert_eq!(choose(561, 41, 200_000), [0], "not a round trip of their own ago");
+    assert_eq!(choose(562, 80, 200_000), [0], "nor one of the other");
+    assert_eq!(choose(582, 80, 111_999), [0], "too little has come since");
+    assert_eq!(choose(582, 80, 112_000), [0, 1]);
+}
+
+#[test]
+fn acks_that_take_another_way_go_home_too_at_first() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |now, received_bytes, is_paired| {
+        let own = AckCarrier { received_bytes, is_paired, ..measured(1, 80, 80, 80) };
+        let paths = fastest.choose(at(now), PathId(1), &[measured(0, 20, 20, 20), own]);
+        paths.iter().map(|id| id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(choose(100, 0, true), [0]);
+    assert_eq!(choose(101, 1_000, false), [0], "they have no way of their own");
+    assert_eq!(choose(101, 1_000, true), [0, 1]);
+    assert_eq!(choose(110, 13_000, true), [0], "an eighth of a round trip of their own");
+    assert_eq!(choose(111, 12_999, true), [0], "too little has come since");
+    assert_eq!(choose(111, 13_000, true), [0, 1]);
+    assert_eq!(choose(739, 30_000, true), [0, 1]);
+    assert_eq!(choose(740, 50_000, true), [0], "eight round trips of their own");
 }
 
 #[test]
 fn an_answer_that_is_overdue_shows_a_queue_too() {
-    // The carrier answered in 12 ms, and then was asked at 100 ms.
-    let thin = AckCarrier { asked_at: Some(at(100)), ..measured_at(90, 0, 12, 10, 12) };
+    // The carrier answered in 12 ms, and then was asked at 1100 ms.
+    let thin = AckCarrier { asked_at: Some(at(1100)), ..measured_at(1090, 0, 12, 10, 12) };
     let own = |at_ms, latest| measured_at(at_ms, 1, 50, 40, latest);
     let mut fastest = by_name("fastest").unwrap().build();
     let mut choose = |now, own| {
@@ -187,11 +206,11 @@ fn an_answer_that_is_overdue_shows_a_queue_too() {
         paths.iter().map(|id| id.0).collect::<Vec<_>>()
     };
     assert_eq!(choose(100, own(60, 50)), [0]);
-    assert_eq!(choose(120, own(60, 50)), [0], "10 ms are the least");
-    assert_eq!(choose(121, own(60, 50)), [0, 1], "a question by their own way");
-    // What left at 105 ms was here at 155.
-    assert_eq!(choose(155, own(155, 50)), [0], "nor one in 55 ms than one in 50");
-    assert_eq!(choose(160, own(160, 50)), [1]);
+    assert_eq!(choose(1120, own(1060, 50)), [0], "10 ms are the least");
+    assert_eq!(choose(1121, own(1060, 50)), [0, 1], "a question by their own way");
+    // What left at 1105 ms was here at 1155.
+    assert_eq!(choose(1155, own(1155, 50)), [0], "nor one in 55 ms than one in 50");
+    assert_eq!(choose(1160, own(1160, 50)), [1]);
 }
 
 #[test]
@@ -232,10 +251,11 @@ fn acks_go_home_while_their_path_brings_more_and_more() {
     let mut asks = |round: u64, bytes| {
         received_bytes += bytes;
         let own = AckCarrier { received_bytes, ..measured(1, 60, 60, 60) };
-        let paths = fastest.choose(at(round * 60), PathId(1), &[measured(0, 20, 20, 20), own]);
+        let now = if round == 0 { Instant::ZERO } else { at(1_000 + round * 60) };
+        let paths = fastest.choose(now, PathId(1), &[measured(0, 20, 20, 20), own]);
         paths.contains(&PathId(1))
     };
-    assert!(!asks(0, 0) && !asks(0, 0), "nothing came yet");
+    assert!(!asks(0, 0) && asks(0, 0), "they have just moved");
     assert!(asks(1, 12_000) && asks(2, 24_000) && asks(3, 48_000));
     // Its sender may hold the window to see whether there is a queue.
     assert!((4..11).all(|round| asks(round, 48_000)));
