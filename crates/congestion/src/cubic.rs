@@ -269,9 +269,9 @@ impl CongestionController for Cubic {
     }
 
     fn on_longer_way_back(&mut self, times: f64) {
+        (self.before, self.given) = (None, None);
         self.window.lengthen(times);
         self.scale(times);
-        (self.before, self.given) = (None, None);
     }
 
     fn on_spurious(&mut self) {

@@ -215,12 +215,9 @@ impl Onset {
         }
         self.farthest = self.farthest.max(ack.rtt.min);
         if let Some(hold) = self.hold.as_deref().copied() {
-            if hold.alarm.is_false(ack) {
-                self.begin_anew(true);
-                return window.saturating_add(eligible);
-            }
-            if hold.alarm.is_left_behind(ack) {
-                self.begin_anew(false);
+            let is_deaf = hold.alarm.is_false(ack);
+            if is_deaf || hold.alarm.is_left_behind(ack) {
+                self.begin_anew(is_deaf);
                 return window.saturating_add(eligible);
             }
             let window = window + eligible.min(hold.level.saturating_sub(window));

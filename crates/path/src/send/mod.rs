@@ -554,11 +554,12 @@ impl SendFlow {
         if let Some(times) = self.rtt.own_way_mut().take_longer() {
             self.controller.on_longer_way_back(times.min(TIMES_MAX));
         }
-        if self.rtt.own_way().told().is_none() || self.controller.ssthresh() == NO_THRESHOLD {
+        if self.controller.ssthresh() == NO_THRESHOLD {
             return;
         }
         let smoothed = self.rtt.smoothed();
-        let times = self.rtt.own_way_mut().believe(now, smoothed).min(TIMES_MAX);
+        let Some(times) = self.rtt.own_way_mut().believe(now, smoothed) else { return };
+        let times = times.min(TIMES_MAX);
         self.controller.on_longer_way_back(times);
         // What was acked in the last of these times would be under way yet.
         let (early, shortcut) = ((self.in_flight as f64 * (times - 1.0)) as u64, self.shortcut());

@@ -202,12 +202,13 @@ impl OwnWay {
         Some(home.min.saturating_sub(self.other_min))
     }
 
-    /// From now on what was told counts; says by how many times the round trip is longer than one of `rtt`.
-    pub(crate) fn believe(&mut self, now: Instant, rtt: Duration) -> f64 {
-        let Some(told) = self.told() else { return 1.0 };
+    /// From now on what was told counts; says by how many times the round trip is longer than one of `rtt`. None where nothing was
+    /// told, or it counts already.
+    pub(crate) fn believe(&mut self, now: Instant, rtt: Duration) -> Option<f64> {
+        let told = self.told()?;
         self.start_with(now, told);
         self.is_known = true;
-        times(rtt + told, rtt)
+        Some(times(rtt + told, rtt))
     }
 
     /// Acks went home, and it was not known that this way is so many times as long as the one before; said once.
@@ -353,9 +354,9 @@ mod tests {
         way.on_sample(at(600), sample(10, 300, 300, OTHER), MS * 180);
         way.on_old_ack(at(660), 10, Duration::ZERO, OWN);
         assert_eq!(way.told(), Some(MS * 150));
-        assert_eq!(way.believe(at(660), MS * 150), 2.0);
+        assert_eq!(way.believe(at(660), MS * 150), Some(2.0));
         assert_eq!((way.told(), way.difference()), (None, MS * 150));
-        assert_eq!(way.believe(at(660), MS * 150), 1.0, "once");
+        assert_eq!(way.believe(at(660), MS * 150), None, "once");
         // From then on an answer is one more sample.
         way.on_answer(at(800), at(300));
         assert_eq!((way.told(), way.difference()), (None, MS * 150));
