@@ -112,7 +112,7 @@ impl Scheduling {
             }
             Decision::Send(path) => Ok(self
                 .next_ahead(paths, path, offer, demand)
-                .unwrap_or_else(|| Choice { path, purpose: data_or_mtu_probe(paths, path, offer) })),
+                .unwrap_or_else(|| Choice { path, purpose: data_or_mtu_probe(paths, path, datagrams, offer) })),
             Decision::SendAlso { primary: path, .. } => Ok(Choice { path, purpose: Purpose::Data }),
             Decision::Wait(reason) => Err(Some(reason)),
         }
@@ -304,9 +304,10 @@ impl Scheduling {
     }
 }
 
-/// A larger datagram instead of data, while data flows and an MTU probe is due.
-fn data_or_mtu_probe(paths: &mut Paths, id: PathId, offer: &Offer) -> Purpose {
+/// A larger datagram instead of data, while data flows and an MTU probe is due. Where the application sends datagrams, which cannot
+/// be cut, their size is reason enough.
+fn data_or_mtu_probe(paths: &mut Paths, id: PathId, datagrams: &Datagrams, offer: &Offer) -> Purpose {
+    let waiting_bytes = if datagrams.is_used() { u64::MAX } else { offer.stream_bytes };
     let path = paths.path_mut(id).filter(|_| offer.mtu_probes == Permission::Given);
-    path.and_then(|path| path.mtu_probe_beside_data(offer.now, offer.stream_bytes))
-        .map_or(Purpose::Data, Purpose::MtuProbe)
+    path.and_then(|path| path.mtu_probe_beside_data(offer.now, waiting_bytes)).map_or(Purpose::Data, Purpose::MtuProbe)
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use plait_base::{Dir, PathId};
 use plait_engine::TransportConfig;
 use plait_engine::config::MtuDiscoveryConfig;
+use plait_engine::stream::Overflow;
 
 use super::{announced, single};
 use crate::puppet::{Rig, ms};
@@ -61,6 +62,19 @@ fn what_fits_into_one_datagram_is_no_reason_to_look_for_a_larger_one() {
         }
         assert_eq!(rig.wire.iter().map(|(_, _, d)| d.len()).max(), Some(largest), "writes of {bytes} bytes");
     }
+}
+
+#[test]
+fn small_application_datagrams_are_reason_enough_to_look_for_larger_ones() {
+    let mut setup = single(|t| _ = t.mtu_discovery_config(Some(search(1_452))));
+    setup.habits.params.max_datagram_frame_bytes = 65_535;
+    let mut rig = Rig::established_server(setup);
+    // One is under way all the time, so that the path is never idle.
+    for _ in 0..3 {
+        rig.conn().datagrams().send(vec![7; 100].into(), Overflow::Refuse).unwrap();
+        rig.pass(ms(20));
+    }
+    assert!(large(&rig) > 0);
 }
 
 #[test]
