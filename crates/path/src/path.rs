@@ -631,11 +631,11 @@ impl Path {
     }
 
     /// A larger size to try instead of data, of which `waiting_bytes` wait, where the window has room for more than the MTU probe.
-    /// Where one datagram holds all that waits and is under way, a larger one is of no use: neither a handshake nor a short
+    /// Where two datagrams hold all that waits and is under way, a larger one is of no use: neither a handshake nor a short
     /// answer gets the probe's bytes back, and where little but acks leaves, a thin way is full of them.
     pub fn mtu_probe_beside_data(&mut self, now: Instant, waiting_bytes: u64) -> Option<u16> {
         let (flight, mtu) = (self.send.in_flight(), u64::from(self.mtu()));
-        let pays = flight.saturating_add(waiting_bytes) > mtu;
+        let pays = flight.saturating_add(waiting_bytes) > mtu * 2;
         let open = flight + mtu * 3 < self.send.window();
         self.mtu.mtu_probe_due(now).filter(|_| pays && open && self.addresses.is_validated())
     }

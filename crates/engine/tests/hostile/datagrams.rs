@@ -13,7 +13,7 @@ use crate::rules::forgotten_session;
 fn prove_1452_bytes(rig: &mut Rig) {
     let id = rig.conn().streams().open(plait_base::Dir::Uni).unwrap();
     for _ in 0..20 {
-        rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
+        rig.conn().send_stream(id).write(&[1; 2_500]).unwrap();
         rig.pass(ms(20));
         rig.ack_all();
     }

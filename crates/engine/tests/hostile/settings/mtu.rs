@@ -51,8 +51,8 @@ fn mtu_discovery_config() {
 }
 
 #[test]
-fn what_fits_into_one_datagram_is_no_reason_to_look_for_a_larger_one() {
-    for (bytes, largest) in [(1_000, 1_200), (1_300, 1_452)] {
+fn what_fits_into_two_datagrams_is_no_reason_to_look_for_a_larger_one() {
+    for (bytes, largest) in [(2_300, 1_200), (2_500, 1_452)] {
         let mut rig = Rig::established_server(single(|t| _ = t.mtu_discovery_config(Some(search(1_452)))));
         let id = rig.conn().streams().open(Dir::Uni).unwrap();
         for _ in 0..20 {
@@ -105,7 +105,7 @@ fn black_hole_cooldown() {
         let mut rig = Rig::established_server(single(|t| _ = t.mtu_discovery_config(Some(config))));
         let id = rig.conn().streams().open(Dir::Uni).unwrap();
         for _ in 0..5 {
-            rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
+            rig.conn().send_stream(id).write(&[1; 2_500]).unwrap();
             rig.pass(ms(20));
             rig.ack_all();
         }
@@ -119,14 +119,14 @@ fn black_hole_cooldown() {
             if mtu(&mut rig) == 1_200 {
                 break;
             }
-            rig.conn().send_stream(id).write(&[1; 2_000]).unwrap();
+            rig.conn().send_stream(id).write(&[1; 2_500]).unwrap();
             rig.pass(ms(100));
             answer_small(&mut rig);
         }
         assert_eq!(mtu(&mut rig), 1_200);
         let before = large(&rig);
         for _ in 0..20 {
-            rig.conn().send_stream(id).write(&[1; 1_500]).unwrap();
+            rig.conn().send_stream(id).write(&[1; 2_500]).unwrap();
             rig.pass(ms(400));
             answer_small(&mut rig);
         }
@@ -149,7 +149,7 @@ fn interval() {
         let answer = |rig: &mut Rig, rounds: usize| {
             for _ in 0..rounds {
                 answer_small(rig);
-                rig.conn().send_stream(id).write(&[1; 1_250]).unwrap();
+                rig.conn().send_stream(id).write(&[1; 2_450]).unwrap();
                 rig.pass(ms(300));
             }
         };
