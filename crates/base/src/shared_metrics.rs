@@ -5,6 +5,9 @@ use std::time::Duration;
 use crate::ids::PathId;
 use crate::time::Instant;
 
+/// How long after its newest ack a path still counts as in use, in its round trips and those of the path that asks.
+const REST_ROUNDS: u32 = 2;
+
 /// One path's published figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathMetrics {
@@ -36,8 +39,8 @@ pub struct PathMetrics {
     pub delays: Delays,
     /// Paths that it takes to wait in the same queue, as [`PathId::bit`]s.
     pub shares_with: u64,
-    /// True while its queue is found too short for a burst.
-    pub loses_bursts: bool,
+    /// When packets of it were last acked; none before the first.
+    pub acked_at: Option<Instant>,
 }
 
 /// Rates of delivery, as BBR measures them.
@@ -78,17 +81,14 @@ pub struct Delays {
     pub total: Duration,
     /// How many there were.
     pub samples: u64,
-    /// When the newest came.
-    pub newest: Option<Instant>,
 }
 
 impl Delays {
     /// Takes in the sample `rtt`.
     #[inline]
-    pub fn note(&mut self, now: Instant, rtt: Duration) {
+    pub fn note(&mut self, rtt: Duration) {
         self.total = self.total.saturating_add(rtt);
         self.samples += 1;
-        self.newest = Some(now);
     }
 
     /// Samples that came after `earlier`.
@@ -136,8 +136,15 @@ impl PathMetrics {
             cut: None,
             delays: Delays::default(),
             shares_with: 0,
-            loses_bursts: false,
+            acked_at: None,
         }
+    }
+
+    /// True where the path was heard of lately, as one with the round trip `rtt` sees it: one that rests has no part in any queue.
+    #[inline]
+    pub fn is_in_use(&self, now: Instant, rtt: Duration) -> bool {
+        let rest = (rtt + self.rtt.unwrap_or_default()) * REST_ROUNDS;
+        self.acked_at.is_some_and(|at| at + rest >= now)
     }
 }
 

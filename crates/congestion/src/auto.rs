@@ -14,7 +14,7 @@ use plait_base::{Instant, PathId};
 
 use crate::controller::{Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, RttSample};
 use crate::cubic::{Cubic, Gain};
-use crate::shared_queue::{SharedQueue, is_in_use};
+use crate::shared_queue::SharedQueue;
 use crate::window::SlowStart;
 
 /// Part of one flow's Reno-friendly increase that paths have together while they may share a queue. Several paced windows
@@ -62,7 +62,7 @@ impl Auto {
     fn gain(&self, now: Instant, shared: &SharedPathMetrics) -> Gain {
         let own = self.cubic.size().segments();
         let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p));
-        let sending = siblings.filter(|p| is_in_use(p, now, self.rtt.smoothed));
+        let sending = siblings.filter(|p| p.is_in_use(now, self.rtt.smoothed));
         let others: f64 = sending.map(|p| p.window_bytes as f64 / p.max_datagram_bytes.max(1) as f64).sum();
         let share = own / (own + others);
         let friendly = if share < 1.0 { FRIENDLY_TOGETHER * share } else { 1.0 };

@@ -39,6 +39,6 @@ pub use controller::{
 };
 pub use cubic::{Cubic, CubicFactory};
 pub use newreno::NewRenoFactory;
-pub use pacer::{Company, LossPattern, Pace, Pacer};
+pub use pacer::{Company, Pace, Pacer};
 pub use registry::{DEFAULT, MULTIPATH_DEFAULT, NAMES, by_name};
 pub use window::{SlowStart, initial_window, minimum_window};

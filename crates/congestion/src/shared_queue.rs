@@ -16,8 +16,6 @@
 //! queue, and shares none with anybody. Each path keeps its own sums about each sibling, a dozen numbers, and an
 //! ACK costs a few comparisons; two paths share a queue while both think so.
 
-use std::time::Duration;
-
 use plait_base::shared_metrics::{Cut, Delays, PathMetrics, SharedPathMetrics};
 use plait_base::{Instant, PathId};
 
@@ -127,7 +125,7 @@ impl SharedQueue {
 
     /// An ACK frame came; true when a sibling that shares the queue was found to have cut on behalf of both.
     pub(crate) fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) -> bool {
-        self.delays.note(ack.now, ack.rtt.latest);
+        self.delays.note(ack.rtt.latest);
         self.watch_own(ack);
         let mut followed = false;
         let own = self.path;
@@ -214,15 +212,6 @@ impl SharedQueue {
         sibling.evidence.on_experiment(Change { own, other: fall }, EXPERIMENT_WEIGHT);
         likeness(fall, own) >= 0.5 || sibling.evidence.is_proven()
     }
-}
-
-/// How long after its newest sample a path still counts as in use, in its round trips and those of the path that asks.
-const REST_ROUNDS: u32 = 2;
-
-/// True where the path was heard of lately: one that rests has no part in any queue.
-pub(crate) fn is_in_use(path: &PathMetrics, now: Instant, rtt: Duration) -> bool {
-    let rest = (rtt + path.rtt.unwrap_or_default()) * REST_ROUNDS;
-    path.delays.newest.is_some_and(|newest| newest + rest >= now)
 }
 
 #[cfg(test)]

@@ -43,7 +43,8 @@ impl Copies {
 pub enum Decision {
     /// Send it on this path.
     Send(PathId),
-    /// Send it on `primary` and what it carried again on each path of `copies`, which admit a packet too.
+    /// Send it on `primary` and what it carried again on each path of `copies`, which admit a packet too, now or at
+    /// their pace.
     SendAlso {
         /// Carries the packet.
         primary: PathId,

@@ -5,7 +5,7 @@ use plait_base::Random;
 use crate::candidates::{Tier, fastest_with_room};
 use crate::decision::{Copies, Decision};
 use crate::scheduler::{Scheduler, SchedulerFactory};
-use crate::view::{Demand, PathView};
+use crate::view::{Demand, PathView, Room};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RedundantFactory;
@@ -20,8 +20,9 @@ impl SchedulerFactory for RedundantFactory {
     }
 }
 
-/// Trades capacity for delay and resilience. A path that is full when a packet leaves gets no copy of it, so a slow
-/// path does not hold back a fast one; the sender leaves out of a copy what has been acked meanwhile.
+/// Trades capacity for delay and resilience. A path whose window is full when a packet leaves gets no copy of it, so a slow
+/// path does not hold back a fast one; for one that its pacer holds the copy waits. The sender leaves out of a copy what has
+/// been acked meanwhile.
 #[derive(Clone, Copy, Debug, Default)]
 struct Redundant;
 
@@ -35,7 +36,8 @@ impl Scheduler for Redundant {
         let best = Tier::of(primary.state);
         let mut copies = Copies::default();
         for (place, path) in paths.iter().enumerate() {
-            if path.id != primary.id && path.has_room() && Tier::of(path.state) == best {
+            let takes_copy = matches!(path.room, Room::Free | Room::Paced(_));
+            if path.id != primary.id && takes_copy && Tier::of(path.state) == best {
                 copies.insert(place);
             }
         }
@@ -48,9 +50,8 @@ mod tests {
     use super::*;
     use crate::candidates::tests::{demand, view};
     use crate::decision::WaitReason;
-    use crate::view::Room;
-    use plait_base::PathId;
     use plait_base::observe::PathState;
+    use plait_base::{Instant, PathId};
 
     #[test]
     fn copies_go_to_every_other_open_path() {
@@ -58,6 +59,9 @@ mod tests {
         let Decision::SendAlso { primary, copies } = Redundant.pick(&paths, &demand(1)) else { panic!() };
         assert_eq!(primary, PathId(3));
         assert_eq!(copies.ids(&paths).collect::<Vec<_>>(), [PathId(0), PathId(4), PathId(9)]);
+        paths[0].room = Room::Paced(Instant::ZERO);
+        let Decision::SendAlso { copies, .. } = Redundant.pick(&paths, &demand(1)) else { panic!() };
+        assert_eq!(copies.ids(&paths).collect::<Vec<_>>(), [PathId(0), PathId(4), PathId(9)], "it waits for the pacer");
         paths[0].room = Room::Window;
         paths[2].state = PathState::Backup;
         paths[3].state = PathState::Failed;

@@ -101,7 +101,9 @@ mod tests {
                         Decision::Send(id) => prop_assert!(open.contains(&id), "{}", name),
                         Decision::SendAlso { primary, copies } => {
                             prop_assert!(open.contains(&primary) && !copies.is_empty());
-                            prop_assert!(copies.ids(&paths).all(|id| id != primary && open.contains(&id)));
+                            let takes_copy = |p: &PathView| matches!(p.room, Room::Free | Room::Paced(_));
+                            let takers: Vec<_> = eligible(&paths).filter(|p| takes_copy(p)).map(|p| p.id).collect();
+                            prop_assert!(copies.ids(&paths).all(|id| id != primary && takers.contains(&id)));
                         }
                         Decision::Wait(WaitReason::NoPath) => prop_assert_eq!(eligible(&paths).count(), 0),
                         // What is waited for will open by itself: an ack, the pacer's timer or its socket brings it.

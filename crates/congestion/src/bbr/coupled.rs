@@ -27,7 +27,7 @@ use crate::controller::{
     Acked, Congestion, CongestionController, CongestionKind, ControllerFactory, Limit, Lost, RttSample,
 };
 use crate::linked_start::LinkedStart;
-use crate::shared_queue::{SharedQueue, is_in_use};
+use crate::shared_queue::SharedQueue;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CoupledBbrFactory;
@@ -77,7 +77,7 @@ impl CoupledBbr {
     fn siblings(&self, now: Instant, shared: &SharedPathMetrics) -> Siblings {
         let mut siblings = Siblings::default();
         let is_sibling = |p: &&PathMetrics| p.path != self.path && self.queue.is_shared(p);
-        for path in shared.established().filter(is_sibling).filter(|p| is_in_use(p, now, self.rtt.smoothed)) {
+        for path in shared.established().filter(is_sibling).filter(|p| p.is_in_use(now, self.rtt.smoothed)) {
             siblings.window_bytes += path.window_bytes;
             siblings.rates.newest_bytes_per_s += path.rates.newest_bytes_per_s;
             siblings.rates.largest_bytes_per_s += path.rates.largest_bytes_per_s;

@@ -143,134 +143,81 @@ proptest! {
     }
 }
 
-#[test]
-fn lost_bursts_without_a_queue_for_them_make_packets_leave_one_by_one() {
-    // 127 500 bytes/s in company: one datagram in 9.4 ms, a burst in 94 ms.
-    let pace = |idle| {
-        let (srtt, window_bytes) = (Duration::from_millis(100), 12_000);
-        Pace { srtt, window_bytes, max_datagram_bytes: MSS, rate: None, idle }
-    };
-    let burst = |pacer: &mut Pacer, now, mut idle| {
-        let mut sent = 0;
-        loop {
-            pacer.refill(now, &pace(idle));
-            if pacer.ready_at(now, &pace(idle)).is_some() {
-                return sent;
-            }
-            pacer.on_sent(MSS);
-            (sent, idle) = (sent + 1, false);
-        }
-    };
+/// A path of `rate` bytes per second in company, that has sent all it may and then some.
+fn in_company(rate: u64) -> (Pacer, Pace) {
+    let pace = Pace { srtt: Duration::ZERO, window_bytes: 0, max_datagram_bytes: MSS, rate: Some(rate), idle: false };
     let mut pacer = Pacer::new(at(0), None);
-    assert_eq!(burst(&mut pacer, at(0), true), 10);
-    pacer.on_lost(LossPattern::Scattered, Company::Siblings, Duration::ZERO, &pace(false));
-    assert_eq!(burst(&mut pacer, at(40_000), false), 5, "losses here and there are no queue's");
-    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::from_millis(79), &pace(false));
-    assert_eq!(burst(&mut pacer, at(50_000), false), 1);
-    assert_eq!(pacer.ready_at(at(50_000), &pace(false)), Some(at(50_000) + Duration::from_nanos(9_411_765)));
-    assert!(!pacer.is_rested());
-    assert_eq!(burst(&mut pacer, at(300_000), false), 1);
-    // A window that leaves at once after a rest does not wait a round trip.
-    assert_eq!(burst(&mut pacer, at(600_000), true), 10);
-    assert_eq!(burst(&mut pacer, at(900_000), false), 1);
-    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::from_millis(95), &pace(false));
-    assert_eq!(burst(&mut pacer, at(1_200_000), false), 10, "the queue holds a burst");
-    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::ZERO, &pace(false));
-    for left in (0..TIGHT_LOSSES).rev() {
-        assert_eq!(burst(&mut pacer, at(1_500_000), false), u64::from(left == TIGHT_LOSSES - 1), "{left}");
-        pacer.on_lost(LossPattern::Scattered, Company::Siblings, Duration::ZERO, &pace(false));
-    }
-    assert_eq!(burst(&mut pacer, at(1_500_000), false), 9, "bursts are tried again");
+    pacer.set_company(Company::Siblings);
+    pacer.refill(at(0), &pace);
+    (pacer, pace)
 }
 
-#[test]
-fn where_bursts_end_fast_paths_send_in_pairs_if_they_may_meet() {
-    // Bytes per second; one datagram of 1200 bytes where 2 ms hold no more, two of them, or half a millisecond.
-    let with_siblings = [(150_000, 1), (1_150_000, 1), (1_250_000, 2), (4_000_000, 2), (10_000_000, 4)];
-    let alone = [(150_000, 1), (1_250_000, 2), (4_000_000, 6), (10_000_000, 16)];
-    let cases = [(Company::Siblings, &with_siblings[..]), (Company::Alone, &alone[..])];
-    for (company, rates) in cases {
-        for &(rate, expected) in rates {
-            let pace =
-                Pace { srtt: Duration::ZERO, window_bytes: 0, max_datagram_bytes: MSS, rate: Some(rate), idle: false };
-            let mut pacer = Pacer::new(at(0), None);
-            pacer.refill(at(0), &pace);
-            // Who is there when a loss shows counts, not who was.
-            pacer.on_lost(LossPattern::Burst, Company::Alone, Duration::ZERO, &pace);
-            pacer.on_lost(LossPattern::Scattered, company, Duration::ZERO, &pace);
-            pacer.on_sent(100_000);
-            let mut sent = 0;
-            pacer.refill(at(2_000_000), &pace);
-            while pacer.ready_at(at(2_000_000), &pace).is_none() {
-                pacer.on_sent(MSS);
-                sent += 1;
-            }
-            assert_eq!(sent, expected, "{company:?}, {rate} bytes per second");
-        }
-    }
-}
-
-/// Bytes that leave of `pacer` in 10 s, asked each millisecond, of a path that could send 120 000 bytes in each round trip of 100 ms.
-fn sent_in_ten_seconds(pacer: &mut Pacer, company: Company) -> u64 {
-    let (srtt, window_bytes) = (Duration::from_millis(100), 120_000);
-    let pace = Pace { srtt, window_bytes, max_datagram_bytes: MSS, rate: None, idle: false };
-    pacer.set_company(company);
+/// How many datagrams leave at `now`.
+fn sent_at(pacer: &mut Pacer, now: Instant, mut pace: Pace) -> u64 {
     let mut sent = 0;
-    for now in (0..10_000).map(|ms| at(ms * 1000)) {
+    loop {
         pacer.refill(now, &pace);
-        while pacer.ready_at(now, &pace).is_none() {
-            pacer.on_sent(MSS);
-            sent += MSS;
+        if pacer.ready_at(now, &pace).is_some() {
+            return sent;
         }
+        pacer.on_sent(MSS);
+        (sent, pace.idle) = (sent + 1, false);
     }
-    sent
 }
 
 #[test]
-fn behind_a_short_queue_paths_in_company_send_hardly_more_than_a_window_a_round_trip() {
-    let pace = Pace {
-        srtt: Duration::from_millis(100),
-        window_bytes: 120_000,
-        max_datagram_bytes: MSS,
-        rate: None,
-        idle: false,
+fn in_company_packets_leave_in_pairs_or_what_a_millisecond_holds() {
+    for (rate, expected) in [(150_000, 2), (1_250_000, 2), (4_000_000, 3), (10_000_000, 8), (100_000_000, 83)] {
+        let (mut pacer, pace) = in_company(rate);
+        assert_eq!(sent_at(&mut pacer, at(0), pace), expected, "{rate} bytes per second");
+        // The window was full for two seconds: that is no reason for more.
+        assert_eq!(sent_at(&mut pacer, at(2_000_000), pace), expected, "{rate} bytes per second");
+    }
+}
+
+#[test]
+fn a_train_that_leaves_after_a_rest_leaves_at_once_in_company_too() {
+    let (mut pacer, pace) = in_company(150_000);
+    assert_eq!(sent_at(&mut pacer, at(0), pace), 2);
+    // The credit that the train goes by until something else is looked at.
+    let now = at(600_000);
+    pacer.refill(now, &Pace { idle: true, ..pace });
+    assert!(pacer.has_credit(now, 10 * MSS) && !pacer.has_credit(now, 10 * MSS + 1));
+    pacer.on_sent(5 * MSS);
+    assert_eq!(sent_at(&mut pacer, now, pace), 2, "the rest of the burst is over with the train");
+}
+
+#[test]
+fn a_host_that_wakes_up_late_loses_none_of_the_rate() {
+    // One datagram in 0.3 ms, two in 0.6 ms.
+    let sent_by = |late_us| {
+        let late = Duration::from_micros(late_us);
+        let (mut pacer, pace) = in_company(4_000_000);
+        let (mut now, mut sent) = (at(0), 0);
+        while now < at(1_000_000) {
+            sent += sent_at(&mut pacer, now, pace);
+            now = pacer.ready_at(now, &pace).unwrap() + late;
+            pacer.on_late(late);
+        }
+        sent
     };
-    let pacer = |pattern| {
+    // A millisecond and as much as it is late hold less than the ten datagrams that leave at once at most.
+    for late_us in [0, 300, 1100, 1900] {
+        let sent = sent_by(late_us);
+        assert!((3325..=3345).contains(&sent), "{sent} of 3,333 packets in a second, {late_us} us late each time");
+    }
+    assert!(sent_by(6000) < 1700, "a longer sleep fills one bucket");
+}
+
+#[test]
+fn paths_in_company_send_hardly_more_than_a_window_a_round_trip() {
+    let srtt = Duration::from_millis(100);
+    let pace = Pace { srtt, window_bytes: 120_000, max_datagram_bytes: MSS, rate: None, idle: false };
+    for (company, expected) in [(Company::Siblings, 17.0 / 16.0), (Company::Alone, 5.0 / 4.0)] {
         let mut pacer = Pacer::new(at(0), None);
-        pacer.on_lost(pattern, Company::Alone, Duration::ZERO, &pace);
-        pacer
-    };
-    let windows = |pattern, company| sent_in_ten_seconds(&mut pacer(pattern), company) as f64 / 12_000_000.0;
-    for (pattern, company, expected) in [
-        (LossPattern::Burst, Company::Siblings, 17.0 / 16.0),
-        (LossPattern::BesideBursts, Company::Siblings, 17.0 / 16.0),
-        (LossPattern::Scattered, Company::Siblings, 5.0 / 4.0),
-        (LossPattern::Burst, Company::Alone, 5.0 / 4.0),
-    ] {
-        let windows = windows(pattern, company);
-        assert!((windows / expected - 1.0).abs() < 0.01, "{pattern:?} {company:?}: {windows} a round trip");
+        pacer.set_company(company);
+        let bytes: u64 = (0..10_000).map(|ms| sent_at(&mut pacer, at(ms * 1000), pace) * MSS).sum();
+        let windows = bytes as f64 / 12_000_000.0;
+        assert!((windows / expected - 1.0).abs() < 0.01, "{company:?}: {windows} a round trip");
     }
-}
-
-#[test]
-fn a_path_follows_the_bursts_that_another_one_loses_for_a_while() {
-    let pace = Pace {
-        srtt: Duration::from_millis(100),
-        window_bytes: 12_000,
-        max_datagram_bytes: MSS,
-        rate: None,
-        idle: false,
-    };
-    let mut pacer = Pacer::new(at(0), None);
-    pacer.on_lost(LossPattern::BesideBursts, Company::Siblings, Duration::ZERO, &pace);
-    assert!(pacer.is_tight() && !pacer.loses_bursts(), "two that follow each other would never end");
-    for left in (0..TIGHT_LOSSES).rev() {
-        assert!(pacer.is_tight(), "{left}");
-        pacer.on_lost(LossPattern::BesideBursts, Company::Siblings, Duration::ZERO, &pace);
-    }
-    assert!(!pacer.is_tight());
-    pacer.on_lost(LossPattern::Burst, Company::Siblings, Duration::ZERO, &pace);
-    assert!(pacer.loses_bursts());
-    pacer.on_lost(LossPattern::BesideBursts, Company::Siblings, Duration::from_secs(1), &pace);
-    assert!(!pacer.is_tight(), "the queue holds a burst");
 }

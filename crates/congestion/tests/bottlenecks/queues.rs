@@ -158,6 +158,7 @@ impl World {
             max_datagram_bytes: MSS,
             in_recovery: self.now < flow.recovery_until,
             active: true,
+            acked_at: Some(self.now),
             between_losses_bytes: flow.controller.between_losses_bytes(),
             ..PathMetrics::new(flow.id)
         };

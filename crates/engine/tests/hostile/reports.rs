@@ -51,6 +51,7 @@ fn shares(rig: &mut Rig) -> [usize; 2] {
     let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 8_000]).unwrap();
     rig.pump();
+    rig.pass(ms(5));
     let has_data =
         |path| move |s: &&crate::puppet::Seen| s.path == PathId(path) && s.has(|f| matches!(f, Frame::Stream(_)));
     [0, 1].map(|path| rig.seen[from..].iter().filter(has_data(path)).count())
@@ -199,7 +200,8 @@ fn a_flood_of_reports_draws_less_than_it_costs() {
         cost += frame.len() + 30;
         rig.frames(frame);
         if sequence % 100 == 0 {
-            rig.pass(ms(30));
+            rig.pump();
+            rig.pass(ms(5));
             rig.ack_all();
         }
     }

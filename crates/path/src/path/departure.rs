@@ -1,5 +1,7 @@
 //! Packets and datagrams of one path on their way out: where they leave, what they may carry, how they are sealed.
 
+use std::time::Duration;
+
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, Space};
 use plait_crypto::SealError;
@@ -79,6 +81,11 @@ impl Path {
         }
         self.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
         self.send.room(now, MIN_DATAGRAM_BYTES as u64)
+    }
+
+    /// The host woke up later by so much than packets were held back: pacing makes up for it.
+    pub fn on_late(&mut self, by: Duration) {
+        self.send.on_late(by);
     }
 
     /// Whether a full datagram of data may leave now, by window and pace.

@@ -69,6 +69,9 @@ impl SendFlow {
         self.counters.on_acked(newly_acked.packets);
         self.raise_largest(space, report.largest);
         let rtt_updated = self.sample_rtt(now, space, report, &newly_acked);
+        if newly_acked.newest.is_some() {
+            self.acked_at = Some(now);
+        }
         if self.siblings_need_metrics(&newly_acked) {
             self.update_shared(shared);
         }
@@ -88,9 +91,7 @@ impl SendFlow {
         }
         if newly_acked.packets > 0 {
             self.detect_lost(now, space, shared, feedback);
-            if self.pacer.is_tight() {
-                self.pacer.set_company(self.company(shared));
-            }
+            self.pacer.set_company(self.company(now, shared));
         }
         let shortcut = if self.controller.is_ack_clocked() { self.shortcut() } else { Duration::ZERO };
         self.rtt.own_way_mut().early_acks.on_acked(now, shortcut, newly_acked.freed_bytes);

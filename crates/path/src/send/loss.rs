@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::observe::LossTrigger;
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{Instant, Space};
-use plait_congestion::{Company, Congestion, CongestionKind, LossPattern, Lost};
+use plait_congestion::{Company, Congestion, CongestionKind, Lost};
 
 use super::rate::{AppLimited, RateMark};
 use super::sent_packets::{PacketState, SentPacket, SentPackets};
@@ -14,11 +14,6 @@ use crate::feedback::{Feedback, LostPacket};
 
 /// RFC 9002 7.6.1: kPersistentCongestionThreshold.
 const PERSISTENT_TIMEOUTS: u32 = 3;
-/// So many packets lost in a row that left at one instant show a queue that dropped the end of a burst. Two would not: acks let
-/// packets out in pairs, and a link that loses one packet in a hundred at random loses both of a pair in one of a hundred losses.
-const BURST_LOSSES: u32 = 3;
-/// So many will do where they were the last of a burst and the packet before them arrived: what is lost at random stands anywhere.
-const BURST_END_LOSSES: u32 = 2;
 
 /// The loss episode under way. Packets sent before its start cause no further cut (RFC 9002 7.3.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,12 +92,6 @@ pub(crate) struct Losses {
     marked: u32,
     /// The newest packet that shows congestion: when it left, and what it remembers of deliveries.
     newest: Option<(Instant, RateMark, AppLimited)>,
-    /// How many of the newest packets in a row that show congestion left at one instant.
-    together: u32,
-    /// The most in a row that did.
-    most_together: u32,
-    /// The most in a row that were the end of a burst of which the beginning arrived.
-    most_at_end: u32,
     /// Longest time over which everything sent was lost.
     span: Duration,
 }
@@ -120,9 +109,6 @@ impl Losses {
                 self.bytes += bytes;
                 self.signs += 1;
                 let app_limited = if entry.info.app_limited { AppLimited::Yes } else { AppLimited::No };
-                let joins = self.newest.is_some_and(|(at, ..)| entry.sent_at == at);
-                self.together = if joins { self.together + 1 } else { 1 };
-                self.most_together = self.most_together.max(self.together);
                 if self.newest.is_none_or(|(at, ..)| entry.sent_at >= at) {
                     self.newest = Some((entry.sent_at, entry.rate, app_limited));
                 }
@@ -163,7 +149,6 @@ impl SpaceState {
                     };
                     self.sent.mark_lost(number, rule.now);
                     losses.add(&entry);
-                    losses.most_at_end = losses.most_at_end.max(self.sent.lost_end(number));
                     let bytes = entry.info.bytes;
                     feedback.lost_packets.push(LostPacket { space, number, trigger, bytes });
                     if !entry.handed_over {
@@ -193,25 +178,6 @@ impl LossRule {
 }
 
 impl SentPackets {
-    /// How many packets up to the lost `number` were lost in a row, if they were the last that left at one instant and the one
-    /// before them, which left with them, arrived; else 0.
-    fn lost_end(&self, number: u64) -> u32 {
-        let Some(last) = self.get(number) else { return 0 };
-        let together = |number| self.get(number).filter(|entry| entry.sent_at == last.sent_at).map(|entry| entry.state);
-        if together(number + 1).is_some() {
-            return 0;
-        }
-        let mut lost = 1;
-        for before in (0..number).rev() {
-            match together(before) {
-                Some(PacketState::Lost(_)) => lost += 1,
-                Some(PacketState::Acked) => return lost,
-                _ => return 0,
-            }
-        }
-        0
-    }
-
     /// Adds a lost packet to the unbroken run of losses; answers how long the run lasts by now.
     fn extend_run(&mut self, entry: &SentPacket, first_rtt_at: Option<Instant>) -> Duration {
         // RFC 9002 7.6.2: both ends ack-eliciting, and sent after the first RTT sample
@@ -272,10 +238,6 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
-            let pattern = self.pattern(&losses, shared);
-            let company = self.company(shared);
-            let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
-            self.pacer.on_lost(pattern, company, queued, &self.pace());
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
             }
@@ -284,19 +246,11 @@ impl SendFlow {
         losses
     }
 
-    /// How what was found lost had left, next to what other paths lose.
-    fn pattern(&self, losses: &Losses, shared: &SharedPathMetrics) -> LossPattern {
-        if losses.most_together >= BURST_LOSSES || losses.most_at_end >= BURST_END_LOSSES {
-            return LossPattern::Burst;
-        }
-        let is_beside = shared.established().any(|p| p.path != self.path && p.loses_bursts);
-        if is_beside { LossPattern::BesideBursts } else { LossPattern::Scattered }
-    }
-
     /// Whether another path is in use.
-    pub(crate) fn company(&self, shared: &SharedPathMetrics) -> Company {
-        let is_alone = shared.established().all(|p| p.path == self.path);
-        if is_alone { Company::Alone } else { Company::Siblings }
+    pub(crate) fn company(&self, now: Instant, shared: &SharedPathMetrics) -> Company {
+        let rtt = self.rtt.smoothed();
+        let has_siblings = shared.established().any(|p| p.path != self.path && p.is_in_use(now, rtt));
+        if has_siblings { Company::Siblings } else { Company::Alone }
     }
 
     /// Cuts the window once per recovery period (RFC 9002 7.3.2).

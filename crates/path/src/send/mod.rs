@@ -247,6 +247,8 @@ pub(crate) struct SendFlow {
     in_flight: u64,
     /// In `Data`, packets up to this number left while the window was in use.
     window_used_until: u64,
+    /// When packets were last acked.
+    acked_at: Option<Instant>,
     activity: Activity,
     seal_mark: SealMark,
 }
@@ -275,6 +277,7 @@ impl SendFlow {
             counters: Counters::default(),
             in_flight: 0,
             window_used_until: 0,
+            acked_at: None,
             activity: Activity::default(),
             seal_mark: SealMark::default(),
             config,
@@ -406,6 +409,11 @@ impl SendFlow {
             let pace = self.pace();
             self.pacer.refill(now, &pace);
         }
+    }
+
+    /// The host woke up later by so much than the pacer had asked for.
+    pub(crate) fn on_late(&mut self, by: Duration) {
+        self.pacer.on_late(by);
     }
 
     /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
@@ -589,7 +597,7 @@ impl SendFlow {
             in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
-            loses_bursts: self.pacer.loses_bursts(),
+            acked_at: self.acked_at,
             ..PathMetrics::new(self.path)
         };
         self.controller.add_to_metrics(&mut metrics);

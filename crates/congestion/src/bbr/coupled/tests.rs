@@ -24,9 +24,7 @@ fn cruising(path: u32) -> CoupledBbr {
 
 /// A sibling that takes path 0 to share its queue, and was heard of at second 1.
 fn sibling(probe: Option<Probe>) -> PathMetrics {
-    let mut sibling = PathMetrics { probe, shares_with: 1, ..metrics(1, 100_000, 100) };
-    sibling.delays.note(second(1), RTT);
-    sibling
+    PathMetrics { probe, shares_with: 1, acked_at: Some(second(1)), ..metrics(1, 100_000, 100) }
 }
 
 fn ack(path: &mut CoupledBbr, now: Instant, sibling: PathMetrics) {

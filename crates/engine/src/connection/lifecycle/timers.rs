@@ -41,6 +41,9 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return;
         }
+        if let Some(at) = self.scheduling.held_until.filter(|at| *at < now) {
+            self.paths.table.open_paths_mut().for_each(|path| path.on_late(now.since(at)));
+        }
         for held in [&mut self.scheduling.held_until, &mut self.scheduling.responses_at] {
             *held = held.filter(|at| *at > now);
         }

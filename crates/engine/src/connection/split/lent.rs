@@ -332,7 +332,10 @@ impl LentPath {
         if self.why_back.is_some() {
             return;
         }
-        self.held_until = self.held_until.filter(|at| *at > now);
+        if let Some(at) = self.held_until.filter(|at| *at <= now) {
+            self.path.on_late(now.since(at));
+            self.held_until = None;
+        }
         self.path.receive.on_timeout(now);
         self.keys.keys.on_timeout(now);
         self.poll_timers(now);

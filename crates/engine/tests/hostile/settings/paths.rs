@@ -195,6 +195,7 @@ fn scheduler() {
         let id = rig.conn().streams().open(Dir::Uni).unwrap();
         rig.conn().send_stream(id).write(&[1; 5_000]).unwrap();
         rig.pump();
+        rig.pass(ms(80));
         let all = stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1);
         assert_eq!(all, if twice { 10_000 } else { 5_000 }, "{name}");
     }
@@ -214,6 +215,7 @@ fn stream_placement() {
             rig.conn().send_stream(id).write(&vec![1; bytes]).unwrap();
         }
         rig.pump();
+        rig.pass(ms(50));
         let by_path = [stream_bytes(&rig, from, 0), stream_bytes(&rig, from, 1)];
         assert_eq!(by_path == [5_000, 3_000], keeps, "{placement:?}: {by_path:?}");
         assert_eq!(by_path.iter().sum::<usize>(), 8_000, "{placement:?}");

@@ -1,6 +1,7 @@
 //! Who is given how much of what there is to send.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use plait_base::{Dir, PathId, Space};
@@ -26,7 +27,6 @@ fn hand_out(lent: &mut LentRig) -> BTreeMap<PathId, usize> {
 #[test]
 fn a_path_that_waits_is_given_data_whatever_a_lease_leaves_over_elsewhere() {
     let mut lent = both_lent(Setup::default());
-    let now = lent.rig.now;
     lent.coordinator.set_scheduler(&*schedule::by_name("round-robin").expect("a scheduler"));
     let stream = lent.coordinator.streams().open(Dir::Uni).expect("a stream");
     lent.coordinator.send_stream(stream).write(&[7; 200_000]).expect("room");
@@ -36,6 +36,8 @@ fn a_path_that_waits_is_given_data_whatever_a_lease_leaves_over_elsewhere() {
     let at = lent.lent.iter().position(|lent| lent.id() == PathId(1)).expect("a lent path");
     let mut buf = Vec::new();
     for round in 0..5 {
+        lent.rig.now += Duration::from_millis(20);
+        let now = lent.rig.now;
         while let Some(transmit) = lent.lent[at].poll_transmit(now, 10, &mut buf) {
             let size = transmit.segment_size.unwrap_or(transmit.size);
             for datagram in buf[..transmit.size].chunks(size) {
