@@ -60,8 +60,11 @@ impl Shape {
                 network,
                 "[[link]]\nname = \"shared\"\nrate_mbps = {rate:?}\ndelay_ms = {delay:?}\nqueue_packets = {packets}\n"
             );
-            for _ in 0..2 {
-                let _ = write!(network, "[[path]]\nvia = [\"shared\"]\ndelay_ms = {:?}\n", draw.even(0.0, 30.0));
+            let delays = [draw.even(0.0, 30.0), draw.even(0.0, 30.0)];
+            // Paths that are alike send in step.
+            let delays = if draw.0.chance(0.25) { [delays[0]; 2] } else { delays };
+            for delay in delays {
+                let _ = write!(network, "[[path]]\nvia = [\"shared\"]\ndelay_ms = {delay:?}\n");
             }
             return Drawn { network, endpoints, is_random: false };
         }

@@ -12,6 +12,9 @@ use super::{Figure, FigureRequest, Table};
 
 /// Networks of each class and shape; where they are fewer than eight, some profiles are left out.
 const POINTS: usize = 16;
+/// So many times more are drawn where paths share a queue of a few packets: which packet meets a full one is a lottery, and few
+/// networks do not show who loses in it.
+const SHARED_QUEUE_TIMES: usize = 4;
 /// Seeds of a short and of a long transfer where anything is drawn.
 const SEEDS: (u64, u64) = (15, 5);
 const SHORT_BYTES: u64 = 1_000_000;
@@ -86,6 +89,7 @@ fn contest_of(group: &str, at: usize, drawn: &Drawn, load: Load) -> Contest {
 fn contests(points: usize) -> Vec<Contest> {
     let mut contests: Vec<Contest> = CLASSES.iter().flat_map(|class| of_class(class, points)).collect();
     for shape in SHAPES {
+        let points = if shape == Shape::SharedQueue { SHARED_QUEUE_TIMES * points } else { points };
         contests.extend((0..points).flat_map(|at| in_turn(shape.name(), at, &shape.draw(SEED + at as u64))));
     }
     for at in 0..points {
