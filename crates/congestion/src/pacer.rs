@@ -20,6 +20,9 @@ const BURST_TIME_IN_COMPANY: Duration = Duration::from_millis(1);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few; in company for a whole
 /// bucket.
 const QUANTUM_TIME: Duration = Duration::from_micros(500);
+/// Where losses showed a queue that holds a burst, packets leave evenly again once losses were found so many times without one. The
+/// queue that a slow path sees is short now and then: its own rate fills little of it.
+const LOSSES_TO_EVEN: u32 = 16;
 /// Rates beyond a petabyte per second count as one, so that products with any time fit 128 bits.
 const RATE_MAX: u128 = 1_000_000_000_000_000;
 const NANOS: u128 = 1_000_000_000;
@@ -65,7 +68,8 @@ struct Terms {
 /// One path's pacer. Over any span `t` at a steady rate it lets out at most `rate * t` plus one burst.
 ///
 /// Bursts of several paths meet where these share a queue, and a queue of a few packets drops the end of what comes together. A
-/// short queue is thus no reason to let less out than the rate, but to let it out evenly: in company packets leave in pairs.
+/// short queue is thus no reason to let less out than the rate, but to let it out evenly: in company packets leave in pairs, until
+/// losses show a queue that holds more.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     /// Credit in bytes times 10^9, so that rate times nanoseconds is exact; negative when packets left unasked.
@@ -75,6 +79,8 @@ pub struct Pacer {
     primed: bool,
     /// The bucket was full when it was looked at, and nothing left since.
     rested: bool,
+    /// The bucket was empty when it was looked at, and what a held sender waits for has not come since.
+    held: bool,
     /// By how much the host woke up late.
     late: Duration,
     /// When that was made up for: it holds for the packets of one instant.
@@ -82,6 +88,8 @@ pub struct Pacer {
     /// The bucket's size is at most this, bytes, but always one datagram.
     burst_max: Option<u64>,
     company: Company,
+    /// Losses came while the queue held more than a burst. Bursts go on until they were found so many times while it did not.
+    losses_to_even: u32,
 }
 
 impl Pacer {
@@ -93,10 +101,12 @@ impl Pacer {
             refilled_at: now,
             primed: false,
             rested: false,
+            held: false,
             late: Duration::ZERO,
             made_up_at: None,
             burst_max,
             company: Company::Alone,
+            losses_to_even: 0,
         }
     }
 
@@ -104,7 +114,9 @@ impl Pacer {
     /// changes in between, so that other moments give another credit.
     pub fn refill(&mut self, now: Instant, pace: &Pace) {
         let Some(terms) = self.terms(pace) else { return };
-        (self.credit, self.primed) = (self.credit_at(now, &terms), true);
+        let credit = self.credit_at(now, &terms);
+        self.held = self.holds(credit, &terms);
+        (self.credit, self.primed) = (credit, true);
         self.refilled_at = self.refilled_at.max(now);
         self.rested = self.credit >= terms.burst;
         self.made_up_at.get_or_insert(now);
@@ -115,7 +127,7 @@ impl Pacer {
     #[inline]
     pub fn has_credit(&self, now: Instant, bytes: u64) -> bool {
         let needed = i128::from(bytes) * NANOS as i128;
-        self.primed && self.refilled_at >= now && self.credit >= needed
+        self.primed && !self.held && self.refilled_at >= now && self.credit >= needed
     }
 
     /// Whether a datagram of the pace's size may leave now (none), or when to ask again. It changes nothing.
@@ -126,12 +138,19 @@ impl Pacer {
         }
         let terms = self.terms(pace)?;
         let credit = self.credit_at(now, &terms);
-        (credit < terms.datagram).then(|| now + terms.wait(credit))
+        self.holds(credit, &terms).then(|| now + terms.wait(credit))
+    }
+
+    /// True where `credit` is too little now: once the bucket is empty, all that a held sender waits for has to come, whatever wakes it up
+    /// meanwhile, so that trains are long.
+    fn holds(&self, credit: i128, terms: &Terms) -> bool {
+        let was_empty = self.held || (self.primed && self.credit < terms.datagram);
+        credit < if was_empty { terms.quantum } else { terms.datagram }
     }
 
     /// Rate and burst; none where nothing is known of the path that could set a pace.
     fn terms(&self, pace: &Pace) -> Option<Terms> {
-        let in_company = self.company == Company::Siblings;
+        let in_company = self.company == Company::Siblings && self.losses_to_even == 0;
         let gain = if in_company { GAIN_IN_COMPANY } else { GAIN };
         let rate = match pace.rate {
             Some(rate) => u128::from(rate),
@@ -182,6 +201,15 @@ impl Pacer {
     /// The host woke up later by so much than a held sender had asked for.
     pub fn on_late(&mut self, by: Duration) {
         (self.late, self.made_up_at) = (by, None);
+    }
+
+    /// Packets were found lost while the RTT was above the smallest by `queued`. Where the queue holds a burst, bursts cost nothing, and
+    /// who sends more evenly than the flows beside it takes more than they do: LIA took 1.17 of NewReno's share behind 60 ms.
+    pub fn on_lost(&mut self, queued: Duration, pace: &Pace) {
+        if let Some(terms) = self.terms(pace) {
+            let is_deep = terms.rate * queued.as_nanos() as i128 >= terms.burst_max;
+            self.losses_to_even = if is_deep { LOSSES_TO_EVEN } else { self.losses_to_even.saturating_sub(1) };
+        }
     }
 
     /// Tells who is in use now.

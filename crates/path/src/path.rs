@@ -630,14 +630,15 @@ impl Path {
         self.mtu.stop_search();
     }
 
-    /// A larger size to try instead of data, of which `waiting_bytes` wait, where the window has room for more than the MTU probe.
-    /// Where two datagrams hold all that waits and is under way, a larger one is of no use: neither a handshake nor a short
-    /// answer gets the probe's bytes back, and where little but acks leaves, a thin way is full of them.
-    pub fn mtu_probe_beside_data(&mut self, now: Instant, waiting_bytes: u64) -> Option<u16> {
+    /// A larger size to try instead of data, where one is due, the window has room for more than the MTU probe, and a larger datagram is
+    /// of use: `is_wanted` tells whether more than so many bytes wait, which with what is under way are more than two datagrams hold. Neither
+    /// a handshake nor a short answer gets the probe's bytes back, and where little but acks leaves, a thin way is full of them.
+    pub fn mtu_probe_beside_data(&mut self, now: Instant, is_wanted: impl FnOnce(u64) -> bool) -> Option<u16> {
+        let size = self.mtu.mtu_probe_due(now).filter(|_| self.addresses.is_validated())?;
         let (flight, mtu) = (self.send.in_flight(), u64::from(self.mtu()));
-        let pays = flight.saturating_add(waiting_bytes) > mtu * 2;
-        let open = flight + mtu * 3 < self.send.window();
-        self.mtu.mtu_probe_due(now).filter(|_| pays && open && self.addresses.is_validated())
+        let is_open = flight + mtu * 3 < self.send.window();
+        let pays = is_open && (flight > mtu * 2 || is_wanted(mtu * 2 - flight));
+        pays.then_some(size)
     }
 
     /// A larger size to try while nothing is under way.

@@ -210,6 +210,38 @@ fn a_host_that_wakes_up_late_loses_none_of_the_rate() {
 }
 
 #[test]
+fn bursts_go_on_where_losses_show_a_queue_that_holds_them() {
+    // Ten datagrams leave in 80 ms.
+    let (mut pacer, pace) = in_company(150_000);
+    let second = Duration::from_secs(1);
+    let (mut now, mut leaves) = (at(0), Vec::new());
+    let mut lost = |queued_ms, times| {
+        for _ in 0..times {
+            pacer.on_lost(Duration::from_millis(queued_ms), &pace);
+        }
+        now += second;
+        leaves.push(sent_at(&mut pacer, now, pace));
+    };
+    for (queued_ms, times) in [(79, 1), (80, 1), (79, LOSSES_TO_EVEN - 1), (80, 1), (0, LOSSES_TO_EVEN - 1), (0, 1)] {
+        lost(queued_ms, times);
+    }
+    assert_eq!(leaves, [2, 10, 10, 10, 10, 2]);
+}
+
+#[test]
+fn an_empty_bucket_fills_to_what_was_waited_for_before_more_leaves() {
+    // A millisecond holds ten datagrams.
+    let (mut pacer, pace) = in_company(12_000_000);
+    assert_eq!(sent_at(&mut pacer, at(0), pace), 10);
+    assert_eq!(pacer.ready_at(at(0), &pace), Some(at(1000)));
+    for early in [200, 400, 999] {
+        assert_eq!(sent_at(&mut pacer, at(early), pace), 0, "an ack wakes the sender up after {early} us");
+        assert_eq!(pacer.ready_at(at(early), &pace), Some(at(1000)));
+    }
+    assert_eq!(sent_at(&mut pacer, at(1000), pace), 10);
+}
+
+#[test]
 fn paths_in_company_send_hardly_more_than_a_window_a_round_trip() {
     let srtt = Duration::from_millis(100);
     let pace = Pace { srtt, window_bytes: 120_000, max_datagram_bytes: MSS, rate: None, idle: false };

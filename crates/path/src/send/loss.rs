@@ -238,6 +238,8 @@ impl SendFlow {
             let delivery = self.rate.delivery(mark, app_limited);
             self.controller.on_lost(&Lost { now, bytes: losses.bytes, in_flight: self.flight(), delivery });
             self.on_congestion(now, newest, CongestionKind::Loss, losses.bytes, shared);
+            let queued = self.rtt.smoothed().max(self.rtt.latest()).saturating_sub(self.rtt.min());
+            self.pacer.on_lost(queued, &self.pace());
             if let Some(unproven) = &mut self.recovery.unproven {
                 *unproven += losses.signs;
             }

@@ -307,7 +307,7 @@ impl Scheduling {
 /// A larger datagram instead of data, while data flows and an MTU probe is due. Where the application sends datagrams, which cannot
 /// be cut, their size is reason enough.
 fn data_or_mtu_probe(paths: &mut Paths, id: PathId, datagrams: &Datagrams, offer: &Offer) -> Purpose {
-    let waiting_bytes = if datagrams.is_used() { u64::MAX } else { offer.stream_bytes };
+    let is_wanted = |bytes| datagrams.is_used() || offer.stream_bytes > bytes;
     let path = paths.path_mut(id).filter(|_| offer.mtu_probes == Permission::Given);
-    path.and_then(|path| path.mtu_probe_beside_data(offer.now, waiting_bytes)).map_or(Purpose::Data, Purpose::MtuProbe)
+    path.and_then(|path| path.mtu_probe_beside_data(offer.now, is_wanted)).map_or(Purpose::Data, Purpose::MtuProbe)
 }

@@ -129,7 +129,8 @@ impl LentPath {
 
     /// A larger size to try in place of leases.
     fn mtu_probe(&mut self, now: Instant) -> Option<u16> {
-        self.path.mtu_probe_beside_data(now, self.cargo.unsent_bytes())
+        let cargo = &self.cargo;
+        self.path.mtu_probe_beside_data(now, |bytes| cargo.unsent_bytes() > bytes)
     }
 
     /// True where window and pace admit a packet of data; when to look again is kept.
