@@ -55,11 +55,11 @@ pub enum Company {
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     rate: i128,
-    /// One datagram.
+    /// The largest datagram.
     datagram: i128,
     /// What a held sender waits for.
     quantum: i128,
-    /// The bucket.
+    /// The bucket's size.
     burst: i128,
     /// The bucket where the host woke up late.
     burst_max: i128,

@@ -69,9 +69,6 @@ impl SendFlow {
         self.counters.on_acked(newly_acked.packets);
         self.raise_largest(space, report.largest);
         let rtt_updated = self.sample_rtt(now, space, report, &newly_acked);
-        if newly_acked.newest.is_some() {
-            self.acked_at = Some(now);
-        }
         if self.siblings_need_metrics(&newly_acked) {
             self.update_shared(shared);
         }

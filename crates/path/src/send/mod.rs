@@ -247,8 +247,6 @@ pub(crate) struct SendFlow {
     in_flight: u64,
     /// In `Data`, packets up to this number left while the window was in use.
     window_used_until: u64,
-    /// When packets were last acked.
-    acked_at: Option<Instant>,
     activity: Activity,
     seal_mark: SealMark,
 }
@@ -277,7 +275,6 @@ impl SendFlow {
             counters: Counters::default(),
             in_flight: 0,
             window_used_until: 0,
-            acked_at: None,
             activity: Activity::default(),
             seal_mark: SealMark::default(),
             config,
@@ -597,7 +594,7 @@ impl SendFlow {
             in_recovery: self.recovery.is_under_way(),
             active: self.activity == Activity::Active,
             between_losses_bytes: self.controller.between_losses_bytes(),
-            acked_at: self.acked_at,
+            acked_at: self.timer.acked_at(),
             ..PathMetrics::new(self.path)
         };
         self.controller.add_to_metrics(&mut metrics);

@@ -87,17 +87,31 @@ pub(crate) struct ProbeTimer {
     progress_at: Instant,
     /// When the timer last fired.
     fired_at: Option<Instant>,
+    /// When packets were last acked.
+    acked_at: Option<Instant>,
     /// Longest time between probes; none leaves it to the backoff.
     interval_max: Option<Duration>,
 }
 
 impl ProbeTimer {
     pub(crate) fn new(now: Instant, handshake: HandshakeState) -> Self {
-        Self { backoff: 0, handshake, gate: ProbeGate::Open, progress_at: now, fired_at: None, interval_max: None }
+        Self {
+            backoff: 0,
+            handshake,
+            gate: ProbeGate::Open,
+            progress_at: now,
+            fired_at: None,
+            acked_at: None,
+            interval_max: None,
+        }
     }
 
     pub(crate) fn handshake(&self) -> HandshakeState {
         self.handshake
+    }
+
+    pub(crate) fn acked_at(&self) -> Option<Instant> {
+        self.acked_at
     }
 
     pub(crate) fn reset_backoff(&mut self) {
@@ -111,6 +125,7 @@ impl ProbeTimer {
 
     /// Something was newly acked.
     pub(crate) fn on_acked(&mut self, now: Instant) {
+        self.acked_at = Some(now);
         self.on_progress(now);
         // RFC 9002 6.2.1: a client does not reset before it knows that the server validated its address
         if self.handshake >= HandshakeState::Unconfirmed {
