@@ -59,6 +59,8 @@ struct Terms {
     datagram: i128,
     /// What a held sender waits for.
     quantum: i128,
+    /// What has to come once the bucket is empty, whatever wakes the sender up meanwhile.
+    resume: i128,
     /// The bucket's size.
     burst: i128,
     /// The bucket where the host woke up late.
@@ -141,11 +143,11 @@ impl Pacer {
         self.holds(credit, &terms).then(|| now + terms.wait(credit))
     }
 
-    /// True where `credit` is too little now: once the bucket is empty, all that a held sender waits for has to come, whatever wakes it up
-    /// meanwhile, so that trains are long.
+    /// True where `credit` is too little now: in company all that a held sender waits for has to come once the bucket is empty, so that
+    /// trains are long. A window that the pace exceeds by a quarter is full before.
     fn holds(&self, credit: i128, terms: &Terms) -> bool {
         let was_empty = self.held || (self.primed && self.credit < terms.datagram);
-        credit < if was_empty { terms.quantum } else { terms.datagram }
+        credit < if was_empty { terms.resume } else { terms.datagram }
     }
 
     /// Rate and burst; none where nothing is known of the path that could set a pace.
@@ -166,7 +168,8 @@ impl Pacer {
         let burst = if in_company && !pace.idle { even } else { burst_max };
         let quantum_time = if in_company { BURST_TIME_IN_COMPANY } else { QUANTUM_TIME };
         let quantum = datagram.max(within(quantum_time)).min(burst);
-        Some(Terms { rate, datagram, quantum, burst, burst_max })
+        let resume = if in_company { quantum } else { datagram };
+        Some(Terms { rate, datagram, quantum, resume, burst, burst_max })
     }
 
     fn credit_at(&self, now: Instant, terms: &Terms) -> i128 {

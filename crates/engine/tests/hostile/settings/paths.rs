@@ -202,6 +202,28 @@ fn scheduler() {
 }
 
 #[test]
+fn a_timer_that_fires_late_costs_no_part_of_the_pace() {
+    let leaves_at = |late| {
+        let mut rig = two_paths(|t| {
+            t.scheduler(schedule::by_name("round-robin").unwrap()).reinjection(reinject::by_name("none").unwrap());
+        });
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
+        rig.conn().send_stream(id).write(&[1; 20_000]).unwrap();
+        rig.pump();
+        let from = rig.seen.len();
+        let now = rig.conn().deadline().unwrap() + late;
+        rig.now = now;
+        rig.conn().on_timeout(now);
+        rig.pump();
+        stream_bytes(&rig, from, 0) + stream_bytes(&rig, from, 1)
+    };
+    let (on_time, late) = (leaves_at(ms(0)), leaves_at(ms(20)));
+    assert!(on_time > 0 && on_time <= 4 * 1500, "{on_time}: a pair of each path at most");
+    // 20 ms of 50 at a window of ten packets or more on each path.
+    assert!(late >= 8 * 1000, "{late} bytes");
+}
+
+#[test]
 fn stream_placement() {
     for (placement, keeps) in [(StreamPlacement::Pooled, false), (StreamPlacement::Pinned, true)] {
         // In turns, one stream would use both paths.
