@@ -394,9 +394,9 @@ impl TransportConfig {
     }
 
     /// Bytes that pacing lets leave at once on one path, UDP payload. 1200 or more; none, the default, is ten datagrams or
-    /// what leaves in 2 ms at the path's rate, whichever is more. Smaller values suit limiters with short queues, such as
-    /// policers of cloud providers, and cost more system calls: a train of segments (GSO) leaves at once and is bounded by
-    /// it. The kernel is not asked to spread the segments of a train. Without [`pacing`](Self::pacing) it has no effect.
+    /// what leaves in 2 ms at the path's rate, whichever is more; two or 1 ms while several paths are in use, until losses
+    /// show a queue that holds more. Smaller values suit limiters with short queues, such as policers of cloud providers, and
+    /// cost more system calls: a train of segments (GSO) leaves at once and is bounded by it. The kernel is not asked to spread the segments of a train. Without [`pacing`](Self::pacing) it has no effect.
     pub fn max_burst_bytes(&mut self, bytes: Option<u32>) -> &mut Self {
         self.recovery.max_burst_bytes = bytes.map(|bytes| bytes.max(u32::from(MtuTuning::SMALLEST)));
         self
