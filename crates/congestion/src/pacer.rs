@@ -15,7 +15,7 @@ const BURST_DATAGRAMS: i128 = 10;
 const BURST_DATAGRAMS_IN_COMPANY: i128 = 2;
 /// Fast paths may send this much time's worth at once, so that segmentation offload pays.
 const BURST_TIME: Duration = Duration::from_millis(2);
-/// The same in company: short queues hold no more, and timers of hosts are hardly finer. Linux sends TCP with a pace so.
+/// The same in company: short queues hold no more, and timers of hosts are hardly finer. Linux paces TCP in bursts of as much.
 const BURST_TIME_IN_COMPANY: Duration = Duration::from_millis(1);
 /// A held sender waits for at least this much time's worth (or one datagram), so that timers stay few; in company for a whole
 /// bucket.
@@ -63,7 +63,7 @@ struct Terms {
     resume: i128,
     /// The bucket's size.
     burst: i128,
-    /// The bucket where the host woke up late.
+    /// The most that it may hold, where the host woke up late, and the most that it may owe.
     burst_max: i128,
 }
 
