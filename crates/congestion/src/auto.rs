@@ -20,7 +20,7 @@ use crate::window::SlowStart;
 /// Part of one flow's Reno-friendly increase that paths have together while they may share a queue. Several paced windows
 /// that are cut together lose fewer packets than one flow does, 0.20 % and not 0.27 behind a queue of 8 ms, and with all of
 /// the increase they would take 1.15 of its share there.
-const FRIENDLY_TOGETHER: f64 = 0.9;
+const FRIENDLY_TOGETHER: f64 = 0.85;
 
 /// Builds the controller `auto`.
 #[derive(Clone, Copy, Debug, Default)]
