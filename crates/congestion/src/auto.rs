@@ -39,6 +39,14 @@ impl ControllerFactory for AutoFactory {
     }
 }
 
+/// A window before the first congestion event, bytes.
+#[derive(Clone, Copy, Debug)]
+struct Uncut {
+    window: u64,
+    /// Of it, what slow start found.
+    found: u64,
+}
+
 /// One path's CUBIC with what it knows of shared queues.
 #[derive(Clone, Debug)]
 struct Auto {
@@ -69,22 +77,25 @@ impl Auto {
         Gain { curve: share, friendly, start: share }
     }
 
-    /// The window, bytes, until the first congestion event.
-    fn uncut_window(&self) -> Option<u64> {
-        self.cubic.is_uncut().then(|| self.window())
+    /// None once there was a congestion event.
+    fn uncut(&self) -> Option<Uncut> {
+        let (window, found) = (self.window(), self.ssthresh().min(self.window()));
+        self.cubic.is_uncut().then_some(Uncut { window, found })
     }
 
-    /// After the first cut, of a window of `before` bytes: what this path has beyond its part of one flow is left to whoever else
-    /// waits in the queue, since each of the paths found as much room in its slow start as one flow would have. It keeps what
-    /// fills its link with an empty queue, and all of it comes back once the paths are found apart. The one that is cut before
-    /// the others leaves half as much: equal paths that are cut alike go on alike, and seem to share a queue when they do not.
-    fn give_way(&mut self, before: u64, now: Instant, shared: &SharedPathMetrics) {
+    /// After the first cut: of what slow start found, the part that this path has beyond its share of one flow is left to whoever
+    /// else waits in the queue, since each of the paths found as much room in its slow start as one flow would have. What
+    /// came later they found together, as one flow. The path keeps what fills its link with an empty queue, and all of it comes
+    /// back once the paths are found apart. The one that is cut before the others leaves half as much: equal paths that are
+    /// cut alike go on alike, and seem to share a queue when they do not.
+    fn give_way(&mut self, before: Uncut, now: Instant, shared: &SharedPathMetrics) {
         // The latest, since the smoothed round trip follows a queue late that slow start has filled.
         let rtt = self.rtt.latest.max(self.rtt.smoothed).max(self.rtt.min).as_secs_f64();
-        let filling = before as f64 * self.rtt.min.as_secs_f64() / rtt.max(f64::MIN_POSITIVE);
+        let filling = before.window as f64 * self.rtt.min.as_secs_f64() / rtt.max(f64::MIN_POSITIVE);
         let part = self.gain(now, shared).curve.max(filling / self.cubic.window() as f64).min(1.0);
         let was_other_cut = shared.established().any(|p| p.cut.is_some() && self.queue.is_shared(p));
-        self.cubic.give_way(if was_other_cut { part } else { (1.0 + part) / 2.0 });
+        let part = if was_other_cut { part } else { (1.0 + part) / 2.0 };
+        self.cubic.give_way(1.0 - (1.0 - part) * before.found as f64 / before.window as f64);
     }
 
     /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2).
@@ -115,7 +126,7 @@ impl CongestionController for Auto {
         if self.queue.on_acked(ack, shared) && !self.cubic.size().in_slow_start() {
             self.queue.on_reduced(ack.now);
             self.followed_at = Some(ack.now);
-            let uncut = self.uncut_window();
+            let uncut = self.uncut();
             self.cubic.cut(ack.now);
             if let Some(before) = uncut {
                 self.give_way(before, ack.now, shared);
@@ -134,7 +145,7 @@ impl CongestionController for Auto {
             CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, &self.rtt),
             CongestionKind::Persistent => self.queue.on_reduced(event.now),
         }
-        let uncut = self.uncut_window().filter(|_| event.kind != CongestionKind::Persistent);
+        let uncut = self.uncut().filter(|_| event.kind != CongestionKind::Persistent);
         self.cubic.on_congestion(event, shared);
         if let Some(before) = uncut {
             self.give_way(before, event.now, shared);

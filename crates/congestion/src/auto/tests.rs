@@ -56,12 +56,16 @@ fn slow_start_is_not_slowed() {
     assert_eq!(auto.window(), before + 8_000);
 }
 
-/// A path with 100 kB beside `other` with as much, whose round trips are `rtt_ms` when the first packet is lost; 20 ms is the least.
+/// Round trips of `ms`, where 20 ms is the least.
+fn rtt(ms: u64) -> RttSample {
+    let (latest, min) = (Duration::from_millis(ms), Duration::from_millis(20));
+    RttSample { latest, smoothed: latest, min, ..RttSample::default() }
+}
+
+/// A path with 100 kB beside `other` with as much, whose round trips are `rtt_ms` when the first packet is lost.
 fn struck(rtt_ms: u64, other: PathMetrics) -> Auto {
     let mut auto = auto(100_000);
-    let (latest, min) = (Duration::from_millis(rtt_ms), Duration::from_millis(20));
-    let rtt = RttSample { latest, smoothed: latest, min, ..RttSample::default() };
-    auto.on_acked(&Acked { rtt, ..acked(0) }, &shared(&[other]));
+    auto.on_acked(&Acked { rtt: rtt(rtt_ms), ..acked(0) }, &shared(&[other]));
     auto.on_congestion(&congestion(CongestionKind::Loss), &shared(&[other]));
     auto
 }
@@ -80,6 +84,22 @@ fn the_first_cut_behind_a_deep_queue_leaves_a_part() {
     auto.on_congestion(&congestion(CongestionKind::Loss), &shared(&[second]));
     assert_eq!(auto.window(), 20_176, "only the first cut does");
     assert_eq!(struck(100, neighbour(100_000)).window(), 49_411, "who is cut first leaves half as much");
+}
+
+#[test]
+fn what_the_paths_found_after_slow_start_is_theirs() {
+    let second = shared(&[cut_before(Duration::from_millis(100))]);
+    let now = Instant::from_nanos(1_000_000_000);
+    let left_of = |found| {
+        let mut auto = auto(100_000);
+        auto.on_acked(&Acked { rtt: rtt(100), ..acked(0) }, &second);
+        auto.cubic.cut(now);
+        auto.give_way(Uncut { window: 100_000, found }, now, &second);
+        auto.window()
+    };
+    assert_eq!(left_of(100_000), 28_823, "all of it from slow start");
+    assert_eq!(left_of(10_000), 65_882, "a tenth of what the other path's part was");
+    assert_eq!(left_of(0), 70_000);
 }
 
 #[test]
