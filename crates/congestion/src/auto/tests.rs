@@ -48,6 +48,20 @@ fn paths_begin_together_and_share_the_growth() {
 }
 
 #[test]
+fn behind_a_deep_queue_paths_grow_as_one_flow() {
+    let friendly = |rtt_ms| {
+        let mut auto = auto(100_000);
+        let siblings = shared(&[neighbour(100_000)]);
+        auto.on_acked(&Acked { rtt: rtt(rtt_ms), ..acked(0) }, &siblings);
+        auto.gain(Instant::from_nanos(1_000_000_000), &siblings).friendly
+    };
+    assert_eq!(friendly(20), FRIENDLY_TOGETHER / 2.0, "nothing waits");
+    assert_eq!(friendly(30), (1.0 + FRIENDLY_TOGETHER) / 4.0);
+    assert_eq!(friendly(40), 0.5);
+    assert_eq!(friendly(500), 0.5);
+}
+
+#[test]
 fn slow_start_is_not_slowed() {
     let mut auto = Auto::new(PathId::ZERO, 1000, SlowStart::HyStart);
     let siblings = shared(&[neighbour(300_000)]);
