@@ -80,8 +80,7 @@ impl Auto {
 
     /// The part of one flow's Reno-friendly increase for all that share the queue.
     fn friendly_together(&self) -> f64 {
-        let wait = self.rtt.smoothed.saturating_sub(self.rtt.min).as_secs_f64();
-        let waiting = (wait / self.rtt.min.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
+        let waiting = (self.rtt.wait().as_secs_f64() / self.rtt.min.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
         FRIENDLY_TOGETHER + (1.0 - FRIENDLY_TOGETHER) * waiting
     }
 

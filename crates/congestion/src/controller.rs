@@ -66,6 +66,11 @@ impl HomeSample {
 }
 
 impl RttSample {
+    /// How long packets wait: by how much the smoothed round trip is above the smallest.
+    pub(crate) fn wait(&self) -> Duration {
+        self.smoothed.saturating_sub(self.min)
+    }
+
     /// The path's own round trip, smoothed: there and back on itself.
     pub fn own(&self) -> Duration {
         self.smoothed + self.shortcut

@@ -107,7 +107,7 @@ impl SharedQueue {
         let serial = self.cut.map_or(0, |cut| cut.serial).wrapping_add(1);
         let cut = Cut { serial, at: now, rtt: rtt.smoothed, fall_s: None };
         self.test = Some(Box::new(CutTest::new(&cut, rtt.smoothed)));
-        self.wait_s = rtt.smoothed.saturating_sub(rtt.min).as_secs_f64();
+        self.wait_s = rtt.wait().as_secs_f64();
         self.cut = Some(cut);
         self.on_reduced(now);
     }
