@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::observe::PathState;
 use plait_base::{Instant, PathId};
 use smallvec::SmallVec;
@@ -10,6 +11,9 @@ use super::{AckCarrier, AckPaths, AckRoute, best, can_carry, rank};
 
 /// How long acks keep to their own paths after they crowded the fastest one, round trips of that one then.
 const HOME_ROUND_TRIPS: u32 = 32;
+
+/// Fewer bytes crowd no path: it has to carry datagrams of so many (RFC 9000 14).
+const CROWD_BYTES_MIN: u64 = MIN_DATAGRAM_BYTES as u64;
 
 /// So many bytes on a path are worth a packet that asks how long its own way back is, a first window (RFC 9002 7.2).
 const QUESTION_BYTES: u64 = 12_000;
@@ -129,7 +133,7 @@ impl Look {
 
 impl Fastest {
     /// True where the queue on `last` may be our own: its RTT is not what it can be, and what we sent there since it was
-    /// is no small part of what came.
+    /// is no small part of what came, and more than an ack or two.
     fn is_crowded(&mut self, last: &AckCarrier) -> bool {
         let (Some(latest), Some(least)) = (last.rtt_latest, last.rtt_least) else { return false };
         if latest <= least * 2 {
@@ -137,7 +141,7 @@ impl Fastest {
             return false;
         }
         let (sent, received) = self.calm;
-        last.sent_bytes.saturating_sub(sent) > last.received_bytes.saturating_sub(received) / 2
+        last.sent_bytes.saturating_sub(sent) > (last.received_bytes.saturating_sub(received) / 2).max(CROWD_BYTES_MIN)
     }
 
     /// True where an ack of `own` goes home as well: `last` is new to them, that way may have become the shorter one, `last` has a
@@ -259,9 +263,9 @@ fn worth(rtt: Duration) -> Duration {
 /// So it is where the answer to a packet that left by `own` later than one by `last` was here first: a queue that grows fast
 /// holds up the samples that would show it.
 ///
-/// A path that is longer without queues is left for the shorter one, as `is_faster` says: that is no reason to go home.
+/// A path that is clearly longer without queues is left for the shorter one, as `is_faster` says: that is no reason to go home.
 fn is_shorter(own: &AckCarrier, last: &AckCarrier) -> bool {
-    let Some((rtt, own_at)) = own.rtt_at.filter(|_| last.rtt_least <= own.rtt_least) else { return false };
+    let Some((rtt, own_at)) = own.rtt_at.filter(|_| last.rtt_least.map(worth) <= own.rtt_least) else { return false };
     let is_measured = last.rtt_at.is_some_and(|(last, at)| own_at >= at && rtt + own_at.since(at) < worth(last));
     // Where nothing came by that path since, its way here may be what holds the answer up.
     let tells = |asked: &Instant| own.rtt_via == last.rtt_via || last.heard_at.is_some_and(|at| at > *asked);

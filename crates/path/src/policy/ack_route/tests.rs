@@ -123,6 +123,19 @@ fn acks_that_crowd_a_thin_path_go_home() {
 }
 
 #[test]
+fn an_ack_or_two_crowd_no_path() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |latest, sent_bytes| {
+        let near = AckCarrier { sent_bytes, received_bytes: 10_000, ..measured_at(1, 0, 25, 20, latest) };
+        fastest.choose(at(1), PathId(1), &[near, measured(1, 36, 21, 36)])[0].0
+    };
+    assert_eq!([choose(25, 0), choose(39, 1000)], [0, 0]);
+    // The queue of what comes grew from one sample to the next, before any of it arrived.
+    assert_eq!([choose(48, 1050), choose(48, 2200)], [0, 0]);
+    assert_eq!(choose(48, 2201), 1);
+}
+
+#[test]
 fn a_queue_of_what_comes_is_no_crowd_of_acks() {
     let mut fastest = by_name("fastest").unwrap().build();
     let mut choose = |latest, received_bytes| {
@@ -336,4 +349,19 @@ fn a_path_that_its_own_acks_fill_sends_them_elsewhere() {
     fastest.on_path_closing(PathId(0));
     let paths = [measured_at(3010, 0, 45, 10, 20), measured_at(3015, 1, 50, 30, 50)];
     assert_eq!(fastest.choose(at(3020), PathId(0), &paths)[0], PathId(0));
+}
+
+#[test]
+fn acks_leave_a_path_that_they_fill_for_one_that_is_hardly_shorter() {
+    // Without queues the other way is as long, or shorter by less than an eighth, or clearly shorter.
+    for (least, leaves) in [(21, true), (19, true), (18, false)] {
+        let mut fastest = by_name("fastest").unwrap().build();
+        let mut choose = |now, near, sent_bytes, own| {
+            let near = AckCarrier { sent_bytes, ..measured_at(now, 0, 43, least, near) };
+            fastest.choose(at(now), PathId(1), &[near, measured_at(now - 5, 1, 50, 21, own)])[0].0
+        };
+        assert_eq!(choose(5, 30, 0, 40), 0);
+        assert_eq!(choose(10, 60, 9000, 50), 1, "the other one is crowded for a moment");
+        assert_eq!(choose(300, 43, 9000, 130) == 0, leaves, "{least} ms");
+    }
 }
