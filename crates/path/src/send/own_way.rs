@@ -16,6 +16,8 @@ use super::early_acks::EarlyAcks;
 
 /// Samples that are remembered for acks that come later by the own way are so many to an RTT at most.
 const MARKS_PER_RTT: u32 = 8;
+/// Between samples that are so many times as far apart the sender paused.
+const PAUSE_SPACINGS: u32 = 2;
 /// The smallest difference of so long is believed, and of as long again: a queue on the way back comes and goes.
 const WINDOW: Duration = Duration::from_secs(10);
 
@@ -162,7 +164,9 @@ impl OwnWay {
         }
         let after = self.marks.partition_point(|mark| mark.number <= largest);
         let Some(mark) = after.checked_sub(1).and_then(|at| self.marks.get(at)) else { return };
-        let sent_at = match self.marks.get(after) {
+        let sent_at = match self.marks.get(after).filter(|_| largest > mark.number) {
+            // The sender paused, before the packet left or after it.
+            Some(next) if next.sent_at.since(mark.sent_at) > mark.rtt * PAUSE_SPACINGS / MARKS_PER_RTT => return,
             // Packets between two marks left at an even pace.
             Some(next) => {
                 let part = (largest - mark.number) as f64 / (next.number - mark.number) as f64;
@@ -305,6 +309,24 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_learnt_of_a_packet_that_left_before_or_after_a_pause() {
+        for (pause, difference) in [(10, 30), (11, 40)] {
+            let mut way = OwnWay::new(Some(OWN));
+            way.on_sample(at(80), sample(0, 0, 80, OWN), MS * 333);
+            way.on_sample(at(140), sample(1, 100, 40, OTHER), MS * 80);
+            assert_eq!(way.difference(), MS * 40);
+            // The next sample is of a packet that left a quarter of a round trip later, or after a pause.
+            way.on_sample(at(140 + pause), sample(11, 100 + pause, 40, OTHER), MS * 40);
+            // At an even pace the one half way between them left after 5 ms.
+            way.on_old_ack(at(175), 6, Duration::ZERO, OWN);
+            assert_eq!(way.difference(), MS * difference, "{pause} ms");
+            // Of one that was sampled it is known when it left.
+            way.on_old_ack(at(165), 1, Duration::ZERO, OWN);
+            assert_eq!(way.difference(), MS * 25);
+        }
+    }
+
+    #[test]
     fn what_comes_home_while_acks_take_another_way_is_kept() {
         let mut way = OwnWay::new(Some(OWN));
         way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
@@ -318,10 +340,10 @@ mod tests {
         way.on_old_ack(at(190), 1, MS * 5, OWN);
         assert_eq!(way.home(), home(1, 190, 85, 70, Some(MS * 40)));
         // Of a packet between two that are known it is not known when it left.
-        way.on_sample(at(190), sample(5, 140, 50, OTHER), MS * 40);
-        way.on_old_ack(at(191), 3, Duration::ZERO, OWN);
-        assert_eq!(way.home(), home(3, 191, 71, 70, Some(MS * 40)));
-        way.on_old_ack(at(192), 5, MS * 6, OWN);
+        way.on_sample(at(160), sample(5, 110, 50, OTHER), MS * 40);
+        way.on_old_ack(at(176), 3, Duration::ZERO, OWN);
+        assert_eq!(way.home(), home(3, 176, 71, 70, Some(MS * 40)));
+        way.on_old_ack(at(192), 5, MS * 36, OWN);
         assert_eq!(way.home(), home(5, 192, 46, 46, Some(MS * 50)));
         way.on_sample(at(272), sample(2, 200, 72, OWN), MS * 40);
         assert_eq!(way.home(), home(2, 272, 72, 46, None));
