@@ -18,6 +18,8 @@ pub struct RttSample {
     pub smoothed: Duration,
     /// Smallest sample over the present way back.
     pub min: Duration,
+    /// The path that brought the newest ack; none before the first.
+    pub via: Option<PathId>,
     /// How much sooner acks come than by the path's own way back, where they take another (RFC 10069 3.1); else zero. What was
     /// acked counts as in flight for so long, so that windows are those of [`Self::own`].
     pub shortcut: Duration,
@@ -83,6 +85,7 @@ impl RttSample {
             latest: add(self.latest),
             smoothed: add(self.smoothed),
             min: add(self.min),
+            via: self.via,
             shortcut: Duration::ZERO,
             uncounted: self.uncounted,
             home: self.home.map(|home| HomeSample { other: home.other.map(add), ..home }),

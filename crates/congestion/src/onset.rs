@@ -18,9 +18,9 @@
 
 use std::time::Duration;
 
-use plait_base::Instant;
+use plait_base::{Instant, PathId};
 
-use crate::controller::{Acked, HomeSample};
+use crate::controller::{Acked, HomeSample, RttSample};
 use crate::hystart::HyStart;
 
 /// Smallest rise that counts. RFC 9406 4.3 has 4 ms; here a false alarm costs a round, not the end of slow start.
@@ -51,8 +51,39 @@ const FALL_DIVISOR: u32 = 4;
 /// Where the queue is on the way that acks take, a packet is late by its own way by at most this part of what it is late by that one.
 const SHARE_DIVISOR: u32 = 4;
 
-/// Ways back whose smallest RTTs differ by no more than this part are one.
-const WAY_DIVISOR: u32 = 8;
+/// Round trips by several ways back on one scale, that of the first: the smallest by each way is the same there, so that a change
+/// of ways is no delay.
+#[derive(Clone, Copy, Debug, Default)]
+struct Scale {
+    via: Option<PathId>,
+    min: Duration,
+    /// The smallest by the present way when acks took to it, and what that is on the scale.
+    from: Duration,
+    to: Duration,
+}
+
+impl Scale {
+    /// Takes in the way of a sample, and returns it on the scale.
+    fn place(&mut self, rtt: &RttSample) -> RttSample {
+        // On one way the smallest falls only, but where it is learnt anew.
+        let is_other = rtt.via != self.via || rtt.min > self.min;
+        if is_other && !self.min.is_zero() {
+            (self.from, self.to) = (rtt.min, self.on_scale(self.min));
+        }
+        (self.via, self.min) = (rtt.via, rtt.min);
+        let home = rtt.home.map(|home| HomeSample { other: home.other.map(|other| self.on_scale(other)), ..home });
+        RttSample { latest: self.on_scale(rtt.latest), min: self.on_scale(rtt.min), home, ..*rtt }
+    }
+
+    fn on_scale(&self, rtt: Duration) -> Duration {
+        (rtt + self.to).saturating_sub(self.from)
+    }
+
+    /// How long by the present way a round trip of the scale is.
+    fn by_present_way(&self, rtt: Duration) -> Duration {
+        (rtt + self.from).saturating_sub(self.to)
+    }
+}
 
 /// The delays of a round.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,8 +207,7 @@ pub(crate) struct Onset {
     peak: Option<(Instant, u64)>,
     /// For queues that do not show in this way.
     hystart: HyStart,
-    /// The largest that the path's smallest RTT was, by any way back.
-    farthest: Duration,
+    scale: Scale,
     /// Delays tell of a queue on the way that acks take.
     is_deaf: bool,
     over: bool,
@@ -208,15 +238,14 @@ impl Onset {
         if self.is_deaf && ack.rtt.home.is_some_and(holds) {
             return window.saturating_add(eligible);
         }
-        // The smallest RTT never rises but where acks come back another way: what was measured before compares with nothing, the first
-        // time. Acks that go back and forth between two ways must not hide a queue.
-        if ack.rtt.min > self.farthest + self.farthest / WAY_DIVISOR || self.is_deaf {
+        if self.is_deaf {
             self.begin_anew(false);
         }
-        self.farthest = self.farthest.max(ack.rtt.min);
+        let raw = ack;
+        let ack = &Acked { rtt: self.scale.place(&ack.rtt), ..*ack };
         if let Some(hold) = self.hold.as_deref().copied() {
             let is_deaf = hold.alarm.is_false(ack);
-            if is_deaf || hold.alarm.is_left_behind(ack) {
+            if is_deaf || hold.alarm.is_left_behind(raw) {
                 self.begin_anew(is_deaf);
                 return window.saturating_add(eligible);
             }
@@ -240,7 +269,7 @@ impl Onset {
 
     /// Forgets the delays so far.
     fn begin_anew(&mut self, is_deaf: bool) {
-        *self = Self { farthest: self.farthest, peak: self.peak, is_deaf, ..Self::default() };
+        *self = Self { scale: self.scale, peak: self.peak, is_deaf, ..Self::default() };
     }
 
     /// RFC 9406 4.2: a round ends when a packet sent after its start is acked.
@@ -282,7 +311,7 @@ impl Onset {
             return None;
         }
         // All of them waited, so the bottleneck was busy: they came at its rate.
-        let round = base.saturating_sub(ack.rtt.uncounted);
+        let round = self.scale.by_present_way(base) + ack.rtt.shortcut;
         let held = (u128::from(run.bytes) * round.as_nanos() * LEVEL.0).checked_div(time.as_nanos() * LEVEL.1);
         let held = u64::try_from(held.unwrap_or(0)).unwrap_or(u64::MAX);
         // Acks in bunches may show less, but what is in flight now did find room.

@@ -136,7 +136,7 @@ impl Window {
             Some((_, kept)) => (eligible as f64 * kept) as u64,
             None => eligible,
         };
-        let ack = &Acked { rtt: ack.rtt.by_own_way(), ..*ack };
+        let by_own_way = || Acked { rtt: ack.rtt.by_own_way(), ..*ack };
         let over = match &mut self.watch {
             Watch::Standard => {
                 self.bytes = self.bytes.saturating_add(eligible);
@@ -144,11 +144,11 @@ impl Window {
             }
             Watch::HyStart(hystart) => {
                 self.bytes = self.bytes.saturating_add(hystart.growth(eligible));
-                hystart.on_acked(ack).is_over()
+                hystart.on_acked(&by_own_way()).is_over()
             }
             Watch::LinuxHyStart(hystart) => {
                 self.bytes = self.bytes.saturating_add(eligible);
-                hystart.on_acked(ack, self.bytes / self.mss)
+                hystart.on_acked(&by_own_way(), self.bytes / self.mss)
             }
             Watch::Onset(onset) => {
                 self.bytes = onset.on_acked(ack, eligible, self.bytes).max(minimum_window(self.mss));

@@ -267,6 +267,7 @@ impl SendFlow {
             latest: self.rtt.adjusted(),
             smoothed: self.rtt.smoothed(),
             min: self.rtt.min(),
+            via: self.rtt.via(),
             shortcut: self.shortcut(),
             uncounted: self.rtt.own_way().told().unwrap_or_default(),
             home: self.rtt.own_way().home(),
