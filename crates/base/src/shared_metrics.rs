@@ -19,6 +19,8 @@ pub struct PathMetrics {
     pub ssthresh_bytes: u64,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
+    /// Smallest RTT over the present way back.
+    pub rtt_min: Duration,
     /// How much sooner its acks come than by its own way back; zero where they take that.
     pub ack_shortcut: Duration,
     /// Largest datagram, bytes.
@@ -74,20 +76,24 @@ pub struct Cut {
     pub fall_s: Option<f64>,
 }
 
-/// A path's RTT samples so far, in sums: two of them give the mean of what came between.
+/// The course of a path's RTT so far: what two states of it differ by gives the mean of what came between.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delays {
-    /// Sum of all samples.
-    pub total: Duration,
-    /// How many there were.
-    pub samples: u64,
+    /// Integral of the RTT over time, seconds squared, on straight lines between samples.
+    area: f64,
+    /// The newest sample, and when it came.
+    last: Option<(Instant, Duration)>,
+    samples: u64,
 }
 
 impl Delays {
     /// Takes in the sample `rtt`.
     #[inline]
-    pub fn note(&mut self, rtt: Duration) {
-        self.total = self.total.saturating_add(rtt);
+    pub fn note(&mut self, now: Instant, rtt: Duration) {
+        if let Some((at, before)) = self.last {
+            self.area += now.since(at).as_secs_f64() * (before + rtt).as_secs_f64() / 2.0;
+        }
+        self.last = Some((now, rtt));
         self.samples += 1;
     }
 
@@ -97,10 +103,10 @@ impl Delays {
         self.samples.saturating_sub(earlier.samples)
     }
 
-    /// The mean of the samples that came after `earlier`, seconds; none where there are none.
+    /// The mean over the time from the newest sample of `earlier` to that of now, seconds; none where that is no time.
     pub fn mean_since(&self, earlier: &Self) -> Option<f64> {
-        let samples = self.samples_since(earlier);
-        (samples > 0).then(|| self.total.saturating_sub(earlier.total).as_secs_f64() / samples as f64)
+        let time = self.last?.0.since(earlier.last?.0).as_secs_f64();
+        (time > 0.0).then(|| (self.area - earlier.area) / time)
     }
 }
 
@@ -126,6 +132,7 @@ impl PathMetrics {
             window_bytes: 0,
             ssthresh_bytes: u64::MAX,
             rtt: None,
+            rtt_min: Duration::ZERO,
             ack_shortcut: Duration::ZERO,
             max_datagram_bytes: crate::limits::MIN_DATAGRAM_BYTES as u64,
             in_recovery: false,

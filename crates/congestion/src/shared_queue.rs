@@ -125,14 +125,14 @@ impl SharedQueue {
 
     /// An ACK frame came; true when a sibling that shares the queue was found to have cut on behalf of both.
     pub(crate) fn on_acked(&mut self, ack: &Acked, shared: &SharedPathMetrics) -> bool {
-        self.delays.note(ack.rtt.latest);
+        self.delays.note(ack.now, ack.rtt.latest);
         self.watch_own(ack);
         let mut followed = false;
         let own = self.path;
         for metrics in shared.iter().filter(|p| p.path != own) {
             let (Some(rtt), Some(at)) = (metrics.rtt, self.place(metrics.path)) else { continue };
             let sibling = &mut self.siblings[at];
-            let rtt = rtt.max(ack.rtt.smoothed);
+            let rtt = course::round(rtt, metrics.rtt_min).max(course::round(ack.rtt.smoothed, ack.rtt.min));
             if let Some(change) = sibling.course.on_acked(ack.now, rtt, &self.delays, &metrics.delays) {
                 sibling.evidence.on_change(change);
             }

@@ -13,7 +13,7 @@ fn auto(window: u64) -> Auto {
 /// A sibling in use that takes path 0 to be behind its queue.
 fn neighbour(window: u64) -> PathMetrics {
     let mut delays = Delays::default();
-    delays.note(Duration::from_millis(100));
+    delays.note(Instant::from_nanos(1_000_000_000), Duration::from_millis(100));
     let acked_at = Some(Instant::from_nanos(1_000_000_000));
     PathMetrics { shares_with: PathId::ZERO.bit(), delays, acked_at, ..metrics(1, window, 100) }
 }

@@ -9,12 +9,22 @@ use super::evidence::Change;
 
 /// Round trips of the slower path in a mean: shorter ones show packets of one path that the other has not met.
 const ROUNDS: u32 = 2;
+/// Of a round trip so many times the smallest count, and of the rest, a deep queue, this part: acks that come at the same time left
+/// it at the same time, however long they waited.
+const MIN_ROUNDS: u32 = 2;
+const WAIT_DIVISOR: u32 = 4;
 /// Samples of each path in a mean.
 const SAMPLES_MIN: u64 = 4;
 /// A mean that takes so many times as long says that a path rests.
 const LATE: u32 = 4;
 /// How fast *lately* follows.
 const LATELY_GAIN: f64 = 0.25;
+
+/// How long a round trip of this path counts.
+pub(super) fn round(smoothed: Duration, min: Duration) -> Duration {
+    let near = smoothed.min(min * MIN_ROUNDS);
+    near + (smoothed - near) / WAIT_DIVISOR
+}
 
 /// Where the sums of both stood when the present mean began.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +44,7 @@ pub(super) struct Course {
 
 impl Course {
     /// An ACK came for the path whose samples are `own`; gives a change when a mean is complete. `rtt` is the longer one of
-    /// the two.
+    /// the two, as [`round`] counts them.
     pub(super) fn on_acked(&mut self, now: Instant, rtt: Duration, own: &Delays, other: &Delays) -> Option<Change> {
         let begin = Start { at: now, own: *own, other: *other };
         let start = *self.start.get_or_insert(begin);

@@ -3,23 +3,28 @@
 //! Behind one queue two paths see the same changes, in size too, but for jitter, which has the same size however deep the
 //! queue. Of two queues, each has changes of its own. So the sums are of squares: of the changes, and of their differences.
 //! Large changes weigh more than small ones, but none more than what is usual allows, so that no single event, such as
-//! the end of slow start, speaks for long.
+//! the end of slow start, speaks for long. Jitter that nobody has seen yet is believed in, but only as far as it could be
+//! the reason: behind a deep queue, where changes are large, two paths are found apart within a second or two.
 
 /// Differences up to this come from jitter, seconds.
-const JITTER_S: f64 = 0.002;
+const JITTER_S: f64 = 0.0021;
 /// Part of the changes (in squares) that may differ where jitter plays no part.
-const DIFFERING_PART: f64 = 1.0 / 24.0;
+const DIFFERING_PART: f64 = 1.0 / 48.0;
+/// That part for paths that were found apart, which may be found together again: queues that both fill grow alike for a while.
+const DIFFERING_PART_AGAIN: f64 = DIFFERING_PART / 4.0;
 /// The part up to which jitter may be the reason: two that have nothing in common differ by all of it.
 const JITTER_PART_MAX: f64 = 0.82;
-/// Paths that were found apart need less difference than this part of what may be to be found together again.
-const TOGETHER_AGAIN: f64 = 0.75;
+/// What may be jitter is so much of what may be before for paths that were found apart.
+const JITTER_AGAIN: f64 = 0.9;
 /// What is believed at the beginning, as if so many large changes had been seen by both.
 const PRIOR: f64 = 1.0;
+/// Those differ by jitter of this size, seconds, as far as is believed: where changes are larger, it is a part of them.
+const PRIOR_JITTER_S: f64 = 0.01;
 /// Evidence from which on it is more than belief.
 const PROVEN: f64 = 4.0;
 /// And the part of the changes that may differ then: what only might be jitter proves nothing.
 const PROVEN_PART: f64 = 0.75;
-/// How fast older evidence fades with each change that is compared.
+/// How fast older evidence fades with each change that is compared, and with experiments by what they count.
 const FADE: f64 = 1.0 / 32.0;
 /// How fast the usual size of changes follows.
 const USUAL_GAIN: f64 = 1.0 / 16.0;
@@ -37,6 +42,8 @@ pub(super) struct Evidence {
     all: f64,
     differing: f64,
     jitter: f64,
+    /// What is left of the belief of the beginning.
+    prior: f64,
     /// Usual size of a change, seconds squared; none before the first.
     usual: Option<f64>,
     is_together: bool,
@@ -44,7 +51,7 @@ pub(super) struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { all: PRIOR, differing: 0.0, jitter: PRIOR, usual: None, is_together: true }
+        Self { all: PRIOR, differing: 0.0, jitter: 0.0, prior: PRIOR, usual: None, is_together: true }
     }
 }
 
@@ -64,14 +71,13 @@ impl Evidence {
         let size = change.own * change.own + change.other * change.other;
         let usual = self.usual.get_or_insert(size);
         *usual += (size - *usual) * USUAL_GAIN;
-        for sum in [&mut self.all, &mut self.differing, &mut self.jitter] {
-            *sum *= 1.0 - FADE;
-        }
+        self.fade(1.0);
         self.weigh(change, 1.0);
     }
 
     /// A change with a cause that is known counts like so many of the others.
     pub(super) fn on_experiment(&mut self, change: Change, weight: f64) {
+        self.fade(weight);
         self.weigh(change, weight);
     }
 
@@ -79,6 +85,14 @@ impl Evidence {
     pub(super) fn on_loss_without_queue(&mut self, weight: f64) {
         let size = self.usual.unwrap_or(0.0).max(JITTER_S * JITTER_S);
         self.weigh(Change { own: size.sqrt(), other: 0.0 }, weight);
+    }
+
+    /// So many changes are compared now.
+    fn fade(&mut self, changes: f64) {
+        let left = (1.0 - FADE).powf(changes);
+        for sum in [&mut self.all, &mut self.differing, &mut self.jitter, &mut self.prior] {
+            *sum *= left;
+        }
     }
 
     fn weigh(&mut self, change: Change, weight: f64) {
@@ -91,8 +105,13 @@ impl Evidence {
         self.all += weight * size / scale;
         self.differing += weight * difference * difference / scale;
         self.jitter += weight * JITTER_S * JITTER_S / scale;
-        let limit = DIFFERING_PART * self.all + self.jitter.min(JITTER_PART_MAX * self.all);
-        let limit = if self.is_together { limit } else { limit * TOGETHER_AGAIN };
+        let prior_part = PRIOR_JITTER_S * PRIOR_JITTER_S / self.usual.unwrap_or(size);
+        let jitter = (self.jitter + self.prior * prior_part.min(1.0)).min(JITTER_PART_MAX * self.all);
+        let limit = if self.is_together {
+            DIFFERING_PART * self.all + jitter
+        } else {
+            DIFFERING_PART_AGAIN * self.all + JITTER_AGAIN * jitter
+        };
         self.is_together = self.differing <= limit;
     }
 }

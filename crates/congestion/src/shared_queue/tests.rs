@@ -56,7 +56,7 @@ fn run(queue: &mut SharedQueue, rounds: u64, delays: impl Fn(u64) -> [u64; 2]) {
     let mut theirs = Delays::default();
     for i in 0..rounds * 10 {
         let [own, other] = delays(i);
-        theirs.note(Duration::from_millis(other));
+        theirs.note(at(i * 10), Duration::from_millis(other));
         let ack = Acked { now: at(i * 10), sent_at: at(i * 10), rtt: rtt(own), ..acked(1000) };
         queue.on_acked(&ack, &shared(&[posted(None, theirs)]));
     }

@@ -589,6 +589,7 @@ impl SendFlow {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
+            rtt_min: self.rtt.min(),
             ack_shortcut: self.shortcut(),
             max_datagram_bytes: u64::from(self.config.max_datagram_bytes),
             in_recovery: self.recovery.is_under_way(),
