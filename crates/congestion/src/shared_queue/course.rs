@@ -70,3 +70,37 @@ impl Course {
         Some(change)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn most_of_a_deep_queue_does_not_count_in_a_round_trip() {
+        let rounds = [(20, 20), (28, 20), (40, 20), (80, 20), (520, 20), (10, 20)];
+        assert_eq!(
+            rounds.map(|(smoothed, min)| round(MS * smoothed, MS * min)),
+            [20, 28, 40, 50, 160, 10].map(|ms| MS * ms)
+        );
+    }
+
+    #[test]
+    fn a_path_that_pauses_sees_the_same_change() {
+        // A queue that fills by 1 ms a millisecond is shorter by 100 ms at 400 ms; the path that made room pauses then.
+        let delay = |ms: u32| MS * if ms < 400 { 100 + ms } else { ms };
+        let (mut course, mut own, mut other) = (Course::default(), Delays::default(), Delays::default());
+        let mut differs = Vec::new();
+        for ms in (0..1000).step_by(5) {
+            let now = Instant::ZERO + MS * ms;
+            own.note(now, delay(ms));
+            if !(405..550).contains(&ms) {
+                other.note(now, delay(ms));
+            }
+            let change = course.on_acked(now, MS * 100, &own, &other);
+            differs.extend(change.map(|change| ((change.own - change.other) * 1e3).abs()));
+        }
+        assert!(differs.len() >= 3 && differs.iter().all(|ms| *ms < 1e-6), "{differs:?}");
+    }
+}

@@ -115,3 +115,48 @@ impl Evidence {
         self.is_together = self.differing <= limit;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After how many changes, ms, paths are found apart, or back together; none within 100.
+    fn changes_until(evidence: &mut Evidence, is_together: bool, own_ms: f64, other_ms: f64) -> Option<usize> {
+        (1..=100).find(|_| {
+            evidence.on_change(Change { own: own_ms / 1e3, other: other_ms / 1e3 });
+            evidence.is_together() == is_together
+        })
+    }
+
+    #[test]
+    fn large_changes_that_differ_by_more_than_jitter_are_two_queues_at_once() {
+        // Both queues fill, one a third faster.
+        let apart = |own| changes_until(&mut Evidence::default(), false, own, own * 0.75);
+        assert_eq!([apart(60.0), apart(30.0)], [Some(4), Some(10)]);
+        assert_eq!(apart(8.0), None, "it may be jitter");
+        assert_eq!(changes_until(&mut Evidence::default(), false, 60.0, 55.0), None, "nearly the same");
+    }
+
+    #[test]
+    fn queues_that_fill_alike_for_a_while_do_not_bring_paths_together_again() {
+        let apart = || {
+            let mut evidence = Evidence::default();
+            assert_eq!(changes_until(&mut evidence, false, 60.0, 20.0), Some(1));
+            evidence
+        };
+        assert_eq!(changes_until(&mut apart(), true, 60.0, 50.0), None, "less alike than those of one queue");
+        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(33));
+    }
+
+    #[test]
+    fn what_experiments_showed_fades_with_experiments() {
+        let mut evidence = Evidence::default();
+        evidence.on_experiment(Change { own: 0.03, other: 0.0 }, 4.0);
+        assert!(!evidence.is_together());
+        let is_back = |_: &u32| {
+            evidence.on_experiment(Change { own: 0.03, other: 0.029 }, 4.0);
+            evidence.is_together()
+        };
+        assert_eq!((1..100).find(is_back), Some(23));
+    }
+}
