@@ -83,6 +83,8 @@ pub struct Delays {
     area: f64,
     /// The newest sample, and when it came.
     last: Option<(Instant, Duration)>,
+    /// Sum of the squares of differences between samples that follow each other, seconds squared.
+    rough: f64,
     samples: u64,
 }
 
@@ -92,6 +94,7 @@ impl Delays {
     pub fn note(&mut self, now: Instant, rtt: Duration) {
         if let Some((at, before)) = self.last {
             self.area += now.since(at).as_secs_f64() * (before + rtt).as_secs_f64() / 2.0;
+            self.rough += rtt.abs_diff(before).as_secs_f64().powi(2);
         }
         self.last = Some((now, rtt));
         self.samples += 1;
@@ -101,6 +104,11 @@ impl Delays {
     #[inline]
     pub fn samples_since(&self, earlier: &Self) -> u64 {
         self.samples.saturating_sub(earlier.samples)
+    }
+
+    /// The mean square of differences between samples that follow each other, of those that came after `earlier`.
+    pub fn roughness_since(&self, earlier: &Self) -> f64 {
+        (self.rough - earlier.rough) / self.samples_since(earlier).max(1) as f64
     }
 
     /// The mean over the time from the newest sample of `earlier` to that of now, seconds; none where that is no time.

@@ -58,13 +58,14 @@ impl Course {
             }
             return None;
         }
-        let mean = Change { own: own.mean_since(&start.own)?, other: other.mean_since(&start.other)? };
+        let mean = Change { own: own.mean_since(&start.own)?, other: other.mean_since(&start.other)?, rough: 0.0 };
+        let rough = own.roughness_since(&start.own) + other.roughness_since(&start.other);
         self.start = Some(begin);
         let Some(lately) = &mut self.lately else {
             self.lately = Some(mean);
             return None;
         };
-        let change = Change { own: mean.own - lately.own, other: mean.other - lately.other };
+        let change = Change { own: mean.own - lately.own, other: mean.other - lately.other, rough };
         lately.own += change.own * LATELY_GAIN;
         lately.other += change.other * LATELY_GAIN;
         Some(change)

@@ -3,23 +3,26 @@
 //! Behind one queue two paths see the same changes, in size too, but for jitter, which has the same size however deep the
 //! queue. Of two queues, each has changes of its own. So the sums are of squares: of the changes, and of their differences.
 //! Large changes weigh more than small ones, but none more than what is usual allows, so that no single event, such as
-//! the end of slow start, speaks for long. Jitter that nobody has seen yet is believed in, but only as far as it could be
-//! the reason: behind a deep queue, where changes are large, two paths are found apart within a second or two.
+//! the end of slow start, speaks for long.
+//!
+//! How large jitter is, samples that follow each other say. Behind a deep queue, where changes are much larger, two paths are
+//! found apart within a second or two.
 
-/// Differences up to this come from jitter, seconds.
+/// Differences up to this come from jitter, seconds, also where none is measured.
 const JITTER_S: f64 = 0.0021;
-/// Part of the changes (in squares) that may differ where jitter plays no part.
+/// Where more is measured, it is this part of what samples that follow each other differ by, in squares: means of them differ by less.
+const MEASURED_JITTER_PART: f64 = 1.0 / 7.0;
+/// Part of the changes (in squares) that may differ where jitter plays no part, and twice that where they are as small as jitter.
 const DIFFERING_PART: f64 = 1.0 / 48.0;
-/// That part for paths that were found apart, which may be found together again: queues that both fill grow alike for a while.
-const DIFFERING_PART_AGAIN: f64 = DIFFERING_PART / 4.0;
 /// The part up to which jitter may be the reason: two that have nothing in common differ by all of it.
 const JITTER_PART_MAX: f64 = 0.82;
-/// What may be jitter is so much of what may be before for paths that were found apart.
-const JITTER_AGAIN: f64 = 0.9;
+/// Paths that were found apart need so much of what may differ before to be found together again, where changes are as small as
+/// jitter,
+const AGAIN: f64 = 0.9;
+/// and so much where they are large: queues that both fill grow alike for a while.
+const AGAIN_LARGE: f64 = 0.25;
 /// What is believed at the beginning, as if so many large changes had been seen by both.
 const PRIOR: f64 = 1.0;
-/// Those differ by jitter of this size, seconds, as far as is believed: where changes are larger, it is a part of them.
-const PRIOR_JITTER_S: f64 = 0.01;
 /// Evidence from which on it is more than belief.
 const PROVEN: f64 = 4.0;
 /// And the part of the changes that may differ then: what only might be jitter proves nothing.
@@ -34,6 +37,8 @@ const USUAL_GAIN: f64 = 1.0 / 16.0;
 pub(super) struct Change {
     pub(super) own: f64,
     pub(super) other: f64,
+    /// By how much samples of both differ from one to the next, in squares.
+    pub(super) rough: f64,
 }
 
 /// Sums over the changes that were compared.
@@ -46,12 +51,14 @@ pub(super) struct Evidence {
     prior: f64,
     /// Usual size of a change, seconds squared; none before the first.
     usual: Option<f64>,
+    /// Usual [`Change::rough`]; none before the first.
+    rough: Option<f64>,
     is_together: bool,
 }
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { all: PRIOR, differing: 0.0, jitter: 0.0, prior: PRIOR, usual: None, is_together: true }
+        Self { all: PRIOR, differing: 0.0, jitter: 0.0, prior: PRIOR, usual: None, rough: None, is_together: true }
     }
 }
 
@@ -71,6 +78,8 @@ impl Evidence {
         let size = change.own * change.own + change.other * change.other;
         let usual = self.usual.get_or_insert(size);
         *usual += (size - *usual) * USUAL_GAIN;
+        let rough = self.rough.get_or_insert(change.rough);
+        *rough += (change.rough - *rough) * USUAL_GAIN;
         self.fade(1.0);
         self.weigh(change, 1.0);
     }
@@ -84,7 +93,7 @@ impl Evidence {
     /// Losses that no queue was the reason for: as if `weight` changes of the usual size had been seen by one path alone.
     pub(super) fn on_loss_without_queue(&mut self, weight: f64) {
         let size = self.usual.unwrap_or(0.0).max(JITTER_S * JITTER_S);
-        self.weigh(Change { own: size.sqrt(), other: 0.0 }, weight);
+        self.weigh(Change { own: size.sqrt(), other: 0.0, rough: 0.0 }, weight);
     }
 
     /// So many changes are compared now.
@@ -104,13 +113,16 @@ impl Evidence {
         let difference = change.own - change.other;
         self.all += weight * size / scale;
         self.differing += weight * difference * difference / scale;
-        self.jitter += weight * JITTER_S * JITTER_S / scale;
-        let prior_part = PRIOR_JITTER_S * PRIOR_JITTER_S / self.usual.unwrap_or(size);
-        let jitter = (self.jitter + self.prior * prior_part.min(1.0)).min(JITTER_PART_MAX * self.all);
+        let jitter = self.rough.map_or(0.0, |rough| rough * MEASURED_JITTER_PART).max(JITTER_S * JITTER_S);
+        self.jitter += weight * jitter / scale;
+        // How small changes are: where one is no larger than what samples differ by, all of it may be jitter.
+        let small = (self.rough.unwrap_or(size) / self.usual.unwrap_or(size)).min(1.0);
+        let part = DIFFERING_PART * (1.0 + small) * self.all;
+        let jitter = (self.jitter + self.prior * small).min(JITTER_PART_MAX * self.all);
         let limit = if self.is_together {
-            DIFFERING_PART * self.all + jitter
+            part + jitter
         } else {
-            DIFFERING_PART_AGAIN * self.all + JITTER_AGAIN * jitter
+            part * (AGAIN_LARGE + (AGAIN - AGAIN_LARGE) * small) + jitter * AGAIN
         };
         self.is_together = self.differing <= limit;
     }
@@ -123,7 +135,7 @@ mod tests {
     /// After how many changes, ms, paths are found apart, or back together; none within 100.
     fn changes_until(evidence: &mut Evidence, is_together: bool, own_ms: f64, other_ms: f64) -> Option<usize> {
         (1..=100).find(|_| {
-            evidence.on_change(Change { own: own_ms / 1e3, other: other_ms / 1e3 });
+            evidence.on_change(Change { own: own_ms / 1e3, other: other_ms / 1e3, rough: 30e-6 });
             evidence.is_together() == is_together
         })
     }
@@ -132,7 +144,7 @@ mod tests {
     fn large_changes_that_differ_by_more_than_jitter_are_two_queues_at_once() {
         // Both queues fill, one a third faster.
         let apart = |own| changes_until(&mut Evidence::default(), false, own, own * 0.75);
-        assert_eq!([apart(60.0), apart(30.0)], [Some(4), Some(10)]);
+        assert_eq!([apart(60.0), apart(30.0)], [Some(3), Some(5)]);
         assert_eq!(apart(8.0), None, "it may be jitter");
         assert_eq!(changes_until(&mut Evidence::default(), false, 60.0, 55.0), None, "nearly the same");
     }
@@ -145,18 +157,18 @@ mod tests {
             evidence
         };
         assert_eq!(changes_until(&mut apart(), true, 60.0, 50.0), None, "less alike than those of one queue");
-        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(33));
+        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(34));
     }
 
     #[test]
     fn what_experiments_showed_fades_with_experiments() {
         let mut evidence = Evidence::default();
-        evidence.on_experiment(Change { own: 0.03, other: 0.0 }, 4.0);
+        evidence.on_experiment(Change { own: 0.03, other: 0.0, rough: 0.0 }, 4.0);
         assert!(!evidence.is_together());
         let is_back = |_: &u32| {
-            evidence.on_experiment(Change { own: 0.03, other: 0.029 }, 4.0);
+            evidence.on_experiment(Change { own: 0.03, other: 0.029, rough: 0.0 }, 4.0);
             evidence.is_together()
         };
-        assert_eq!((1..100).find(is_back), Some(23));
+        assert_eq!((1..100).find(is_back), Some(8));
     }
 }
