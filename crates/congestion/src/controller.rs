@@ -85,10 +85,8 @@ impl RttSample {
             latest: add(self.latest),
             smoothed: add(self.smoothed),
             min: add(self.min),
-            via: self.via,
             shortcut: Duration::ZERO,
-            uncounted: self.uncounted,
-            home: self.home.map(|home| HomeSample { other: home.other.map(add), ..home }),
+            ..*self
         }
     }
 
