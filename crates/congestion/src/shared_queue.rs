@@ -134,7 +134,8 @@ impl SharedQueue {
             let sibling = &mut self.siblings[at];
             let rtt = course::round(rtt, metrics.rtt_min).max(course::round(ack.rtt.smoothed, ack.rtt.min));
             if let Some(change) = sibling.course.on_acked(ack.now, rtt, &self.delays, &metrics.delays) {
-                sibling.evidence.on_change(change);
+                let skew = ack.rtt.min.abs_diff(metrics.rtt_min).as_secs_f64() / rtt.as_secs_f64();
+                sibling.evidence.on_change(change, skew);
             }
             let Some(cut) = metrics.cut else { continue };
             followed |= self.watch(at, &cut, ack) && self.is_shared(metrics);

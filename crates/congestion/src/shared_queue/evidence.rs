@@ -18,9 +18,12 @@ const DIFFERING_PART: f64 = 1.0 / 48.0;
 const JITTER_PART_MAX: f64 = 0.82;
 /// Paths that were found apart need so much of what may differ before to be found together again, where changes are as small as
 /// jitter,
-const AGAIN: f64 = 0.9;
-/// and so much where they are large: queues that both fill grow alike for a while.
-const AGAIN_LARGE: f64 = 0.25;
+const AGAIN: f64 = 0.75;
+/// and so much where they are large: queues that both fill grow alike for many seconds, and paths of one queue never differ by
+/// much, if they see it at one time.
+const AGAIN_LARGE: f64 = 0.1;
+/// From this part of a round trip on, two see a change at times that differ too much to tell a large change from a small one.
+const SKEW_MAX: f64 = 0.125;
 /// What is believed at the beginning, as if so many large changes had been seen by both.
 const PRIOR: f64 = 1.0;
 /// Evidence from which on it is more than belief.
@@ -53,12 +56,23 @@ pub(super) struct Evidence {
     usual: Option<f64>,
     /// Usual [`Change::rough`]; none before the first.
     rough: Option<f64>,
+    /// Of the newest change: what happens in one queue is seen at two times.
+    skew: f64,
     is_together: bool,
 }
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { all: PRIOR, differing: 0.0, jitter: 0.0, prior: PRIOR, usual: None, rough: None, is_together: true }
+        Self {
+            all: PRIOR,
+            differing: 0.0,
+            jitter: 0.0,
+            prior: PRIOR,
+            usual: None,
+            rough: None,
+            skew: 0.0,
+            is_together: true,
+        }
     }
 }
 
@@ -73,8 +87,9 @@ impl Evidence {
         self.is_together && self.all >= PROVEN && self.differing <= PROVEN_PART * self.all
     }
 
-    /// A change in the course of things.
-    pub(super) fn on_change(&mut self, change: Change) {
+    /// A change in the course of things; `skew` is the part of a round trip by which those of the two paths differ without a queue.
+    pub(super) fn on_change(&mut self, change: Change, skew: f64) {
+        self.skew = skew;
         let size = change.own * change.own + change.other * change.other;
         let usual = self.usual.get_or_insert(size);
         *usual += (size - *usual) * USUAL_GAIN;
@@ -119,12 +134,9 @@ impl Evidence {
         let small = (self.rough.unwrap_or(size) / self.usual.unwrap_or(size)).min(1.0);
         let part = DIFFERING_PART * (1.0 + small) * self.all;
         let jitter = (self.jitter + self.prior * small).min(JITTER_PART_MAX * self.all);
-        let limit = if self.is_together {
-            part + jitter
-        } else {
-            part * (AGAIN_LARGE + (AGAIN - AGAIN_LARGE) * small) + jitter * AGAIN
-        };
-        self.is_together = self.differing <= limit;
+        let vague = (self.skew / SKEW_MAX).clamp(small, 1.0);
+        let again = AGAIN_LARGE + (AGAIN - AGAIN_LARGE) * vague;
+        self.is_together = self.differing <= (part + jitter) * if self.is_together { 1.0 } else { again };
     }
 }
 
@@ -132,10 +144,10 @@ impl Evidence {
 mod tests {
     use super::*;
 
-    /// After how many changes, ms, paths are found apart, or back together; none within 100.
+    /// After how many changes, ms, paths are found apart, or back together; none within 200.
     fn changes_until(evidence: &mut Evidence, is_together: bool, own_ms: f64, other_ms: f64) -> Option<usize> {
-        (1..=100).find(|_| {
-            evidence.on_change(Change { own: own_ms / 1e3, other: other_ms / 1e3, rough: 30e-6 });
+        (1..=200).find(|_| {
+            evidence.on_change(Change { own: own_ms / 1e3, other: other_ms / 1e3, rough: 30e-6 }, 0.0);
             evidence.is_together() == is_together
         })
     }
@@ -157,7 +169,7 @@ mod tests {
             evidence
         };
         assert_eq!(changes_until(&mut apart(), true, 60.0, 50.0), None, "less alike than those of one queue");
-        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(34));
+        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(59));
     }
 
     #[test]
@@ -169,6 +181,6 @@ mod tests {
             evidence.on_experiment(Change { own: 0.03, other: 0.029, rough: 0.0 }, 4.0);
             evidence.is_together()
         };
-        assert_eq!((1..100).find(is_back), Some(8));
+        assert_eq!((1..100).find(is_back), Some(10));
     }
 }
