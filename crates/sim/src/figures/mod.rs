@@ -279,7 +279,7 @@ fn differences(name: &str) -> Option<&'static str> {
         }
         "migration" => {
             "a fresh start is what a transfer takes beyond its bytes at the rate that it reaches: handshake, request and slow \
-             start; a change of address costs what it takes longer than without; allowed for: where a NAT changed, what is on \
+             start; a change of address costs what it takes longer than without, in the median of five moments; allowed for: where a NAT changed, what is on \
              its way is lost, and nobody knows for a probe time-out: four round trips, a full queue and 25 ms; in brackets nothing is. \
              A median below 0 is a change that cost less than is allowed for"
         }
