@@ -146,8 +146,13 @@ mod tests {
 
     /// After how many changes, ms, paths are found apart, or back together; none within 200.
     fn changes_until(evidence: &mut Evidence, is_together: bool, own_ms: f64, other_ms: f64) -> Option<usize> {
+        skewed_changes_until(evidence, is_together, [own_ms, other_ms], 0.0)
+    }
+
+    fn skewed_changes_until(evidence: &mut Evidence, is_together: bool, ms: [f64; 2], skew: f64) -> Option<usize> {
+        let [own, other] = ms.map(|ms| ms / 1e3);
         (1..=200).find(|_| {
-            evidence.on_change(Change { own: own_ms / 1e3, other: other_ms / 1e3, rough: 30e-6 }, 0.0);
+            evidence.on_change(Change { own, other, rough: 30e-6 }, skew);
             evidence.is_together() == is_together
         })
     }
@@ -170,6 +175,16 @@ mod tests {
         };
         assert_eq!(changes_until(&mut apart(), true, 60.0, 50.0), None, "less alike than those of one queue");
         assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(59));
+    }
+
+    #[test]
+    fn paths_that_see_one_queue_at_two_times_are_back_together_sooner() {
+        let again = |skew| {
+            let mut evidence = Evidence::default();
+            assert_eq!(skewed_changes_until(&mut evidence, false, [60.0, 20.0], skew), Some(1));
+            skewed_changes_until(&mut evidence, true, [60.0, 60.0], skew)
+        };
+        assert_eq!([0.0, 0.06, 0.125, 0.5].map(again), [Some(59), Some(25), Some(15), Some(15)]);
     }
 
     #[test]
