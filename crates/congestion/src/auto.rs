@@ -105,9 +105,27 @@ impl Auto {
         self.cubic.give_way(1.0 - (1.0 - part) * before.found as f64 / before.window as f64);
     }
 
-    /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2).
-    fn is_answered(&self, now: Instant) -> bool {
-        self.followed_at.is_some_and(|at| now <= at + self.rtt.smoothed)
+    /// True for losses of packets that left before this path followed a cut, whose answer that was (RFC 9002 7.3.2), and for those
+    /// that the end of a sibling's slow start costs once this path has answered it. The sibling hears of the full queue a round
+    /// trip of its own later, and fills it until then; one flow would be cut once for that.
+    fn is_answered(&self, now: Instant, shared: &SharedPathMetrics) -> bool {
+        let own = self.rtt.smoothed;
+        let follows = self.followed_at.is_some_and(|at| now <= at + own);
+        follows || self.queue.cut_at().is_some_and(|at| self.overshooting(at, shared).any(|until| now <= until))
+    }
+
+    /// Until when losses are to be put down to the first slow start of a sibling in the same queue, where this path was cut at `at`.
+    fn overshooting(&self, at: Instant, shared: &SharedPathMetrics) -> impl Iterator<Item = Instant> {
+        let own = self.rtt.smoothed;
+        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p));
+        siblings.filter_map(move |p| {
+            let rtt = p.rtt?;
+            let hears_until = at + rtt + own;
+            match p.cut {
+                None => (p.ssthresh_bytes == u64::MAX).then_some(hears_until),
+                Some(cut) => (cut.serial == 1 && (at..=hears_until).contains(&cut.at)).then(|| cut.at + rtt.max(own)),
+            }
+        })
     }
 }
 
@@ -148,7 +166,7 @@ impl CongestionController for Auto {
 
     fn on_congestion(&mut self, event: &Congestion, shared: &SharedPathMetrics) {
         match event.kind {
-            CongestionKind::Loss | CongestionKind::Ecn if self.is_answered(event.now) => return,
+            CongestionKind::Loss | CongestionKind::Ecn if self.is_answered(event.now, shared) => return,
             CongestionKind::Loss | CongestionKind::Ecn => self.queue.on_cut(event.now, &self.rtt),
             CongestionKind::Persistent => self.queue.on_reduced(event.now),
         }

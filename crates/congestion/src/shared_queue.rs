@@ -102,6 +102,11 @@ impl SharedQueue {
         self.siblings.iter().any(|s| s.path == other && s.evidence.is_proven())
     }
 
+    /// When congestion last made this path cut its window.
+    pub(crate) fn cut_at(&self) -> Option<Instant> {
+        self.cut.map(|cut| cut.at)
+    }
+
     /// Congestion made this path cut its window.
     pub(crate) fn on_cut(&mut self, now: Instant, rtt: &RttSample) {
         let serial = self.cut.map_or(0, |cut| cut.serial).wrapping_add(1);

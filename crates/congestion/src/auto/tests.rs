@@ -139,6 +139,31 @@ fn what_was_left_comes_back_to_paths_that_are_apart() {
 }
 
 #[test]
+fn what_a_siblings_slow_start_costs_is_answered_once() {
+    // The sibling, with round trips of 100 ms, is in slow start; this path, with 20 ms, is cut at one second.
+    let cut_at = |ms: u64| {
+        let at = Instant::from_nanos(ms * 1_000_000);
+        let cut = Cut { serial: 1, at, rtt: Duration::from_millis(100), fall_s: None };
+        PathMetrics { cut: Some(cut), ssthresh_bytes: 70_000, ..neighbour(100_000) }
+    };
+    let starting = neighbour(100_000);
+    assert_eq!((starting.rtt, starting.ssthresh_bytes), (Some(Duration::from_millis(100)), u64::MAX));
+    let counts = |sibling: PathMetrics, ms: u64| {
+        let mut auto = struck(20, starting);
+        let before = auto.window();
+        let now = Instant::from_nanos(ms * 1_000_000);
+        auto.on_congestion(&Congestion { now, ..congestion(CongestionKind::Loss) }, &shared(&[sibling]));
+        auto.window() < before
+    };
+    assert_eq!([1040, 1120, 1121].map(|ms| counts(starting, ms)), [false, false, true], "until it must have heard");
+    assert_eq!([1150, 1180, 1181].map(|ms| counts(cut_at(1080), ms)), [false, false, true], "until its cut shows");
+    assert!(counts(cut_at(900), 1040), "it had answered before");
+    assert!(counts(cut_at(1121), 1130), "that is another event");
+    assert!(counts(PathMetrics { ssthresh_bytes: 70_000, ..starting }, 1040), "its slow start is over");
+    assert!(counts(PathMetrics { shares_with: 0, ..starting }, 1040), "it waits in another queue");
+}
+
+#[test]
 fn its_cut_is_posted() {
     let mut auto = auto(100_000);
     let mut metrics = PathMetrics::new(PathId::ZERO);
