@@ -139,7 +139,8 @@ impl SharedQueue {
             let sibling = &mut self.siblings[at];
             let rtt = course::round(rtt, metrics.rtt_min).max(course::round(ack.rtt.smoothed, ack.rtt.min));
             if let Some(change) = sibling.course.on_acked(ack.now, rtt, &self.delays, &metrics.delays) {
-                let skew = ack.rtt.min.abs_diff(metrics.rtt_min).as_secs_f64() / rtt.as_secs_f64();
+                let apart = ack.rtt.min.abs_diff(metrics.rtt_min).as_secs_f64();
+                let skew = apart / rtt.as_secs_f64().max(f64::MIN_POSITIVE);
                 sibling.evidence.on_change(change, skew);
             }
             let Some(cut) = metrics.cut else { continue };
