@@ -67,11 +67,15 @@ impl Auto {
         Self { cubic: Cubic::new(mss, slow_start), queue: SharedQueue::new(path), path, rtt, followed_at: None }
     }
 
+    /// Siblings that may wait in the same queue.
+    fn sharers<'a>(&'a self, shared: &'a SharedPathMetrics) -> impl Iterator<Item = &'a PathMetrics> {
+        shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p))
+    }
+
     /// This path's part in the windows of all that share its queue.
     fn gain(&self, now: Instant, shared: &SharedPathMetrics) -> Gain {
         let own = self.cubic.size().segments();
-        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p));
-        let sending = siblings.filter(|p| p.is_in_use(now, self.rtt.smoothed));
+        let sending = self.sharers(shared).filter(|p| p.is_in_use(now, self.rtt.smoothed));
         let others: f64 = sending.map(|p| p.window_bytes as f64 / p.max_datagram_bytes.max(1) as f64).sum();
         let share = own / (own + others);
         let friendly = if share < 1.0 { self.friendly_together() * share } else { 1.0 };
@@ -100,7 +104,7 @@ impl Auto {
         let rtt = self.rtt.latest.max(self.rtt.smoothed).max(self.rtt.min).as_secs_f64();
         let filling = before.window as f64 * self.rtt.min.as_secs_f64() / rtt.max(f64::MIN_POSITIVE);
         let part = self.gain(now, shared).curve.max(filling / self.cubic.window() as f64).min(1.0);
-        let was_other_cut = shared.established().any(|p| p.cut.is_some() && self.queue.is_shared(p));
+        let was_other_cut = self.sharers(shared).any(|p| p.cut.is_some());
         let part = if was_other_cut { part } else { (1.0 + part) / 2.0 };
         self.cubic.give_way(1.0 - (1.0 - part) * before.found as f64 / before.window as f64);
     }
@@ -115,10 +119,9 @@ impl Auto {
     }
 
     /// Until when losses are to be put down to the first slow start of a sibling in the same queue, where this path was cut at `at`.
-    fn overshooting(&self, at: Instant, shared: &SharedPathMetrics) -> impl Iterator<Item = Instant> {
+    fn overshooting<'a>(&'a self, at: Instant, shared: &'a SharedPathMetrics) -> impl Iterator<Item = Instant> {
         let own = self.rtt.smoothed;
-        let siblings = shared.established().filter(|p| p.path != self.path && self.queue.is_shared(p));
-        siblings.filter_map(move |p| {
+        self.sharers(shared).filter_map(move |p| {
             let rtt = p.rtt?;
             let hears_until = at + rtt + own;
             match p.cut {
