@@ -21,7 +21,7 @@ use crate::window::SlowStart;
 /// that are cut together lose fewer packets there than one flow does, 0.20 % and not 0.27 behind 8 ms, and with all of
 /// the increase they would take 1.15 of its share. The longer packets wait, the less losses depend on bursts: where they wait as
 /// long as the rest of the round trip takes, the paths have all of the increase.
-const FRIENDLY_TOGETHER: f64 = 0.83;
+const FRIENDLY_TOGETHER: f64 = 0.8;
 
 /// Builds the controller `auto`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -380,8 +380,9 @@ fn parting_s(seed: u64) -> u32 {
 
 #[test]
 fn paths_that_part_are_apart_again() {
-    let mut seconds: Vec<u32> = (1..=100).map(parting_s).collect();
+    // Of a hundred seeds the four fifths lie anywhere between 80 and 165 s.
+    let mut seconds: Vec<u32> = (1..=300).map(parting_s).collect();
     println!("apart after {seconds:?} s");
     seconds.sort_unstable();
-    assert!(seconds[50] <= 35 && seconds[80] <= 120, "{seconds:?}");
+    assert!(seconds[150] <= 35 && seconds[240] <= 120, "{seconds:?}");
 }
