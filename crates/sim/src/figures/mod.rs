@@ -13,6 +13,7 @@ mod matrix;
 mod migration;
 mod multiflow;
 mod ns3;
+mod off_design;
 mod paired;
 mod profiles;
 mod reordering;
@@ -163,6 +164,11 @@ const FIGURES: &[(&str, &str, Make)] = &[
         profiles::profiles,
     ),
     ("further", "The gate: networks that no other gate has, both paths next to the better one alone", further::further),
+    (
+        "off-design",
+        "The gate: networks that broke a build once, all paths next to the best one alone",
+        off_design::off_design,
+    ),
     ("matrix", "Every scheduler with every controller over 29 networks: what the defaults lose", matrix::matrix),
     ("migration", "The gate: a change of address costs little more than a slow start", migration::migration),
     ("reordering", "The gate: late packets on a path that loses none cost little", reordering::reordering),
@@ -287,6 +293,10 @@ fn differences(name: &str) -> Option<&'static str> {
             "seconds are medians, of requests of the time that one answer in twenty exceeds; percentages are medians and the worst of the \
              runs against those of the same seed over the better one of the first two paths; allowed for, where the initial path is the worse \
              one, is a later start as in `never-worse`; in brackets nothing is"
+        }
+        "off" => {
+            "medians over the pairs of a seed: how much longer all paths take than the best one alone; of requests the time that one answer in \
+             twenty exceeds counts; nothing is allowed for"
         }
         "profiles" => {
             "pairs have one network, transfer and seed; the better path is the one with the smaller median alone; in brackets what is \

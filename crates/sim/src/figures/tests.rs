@@ -75,7 +75,7 @@ fn small_figures() {
         assert!(settings.contains(says) && settings.ends_with("; 6 runs, seeds: 1"), "{settings}");
     }
     assert!(figure("conext-fig12", &request).unwrap_err().to_string().contains("accepted: conext-fig3"));
-    assert_eq!(list().count(), 31);
+    assert_eq!(list().count(), 32);
 }
 
 #[test]
