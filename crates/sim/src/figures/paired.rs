@@ -235,6 +235,43 @@ fn longest_wait(initial_rtt: Option<f64>, next_rtt: Option<f64>) -> f64 {
     if is_late { delay } else { 2.0 * delay }
 }
 
+/// Seeds from which the runs over one path alone show what chance does.
+const SEEDS_FOR_CHANCE: usize = 10;
+
+/// What chance alone does, in words: how the times over the better path alone and over both, that one first, lie about the median of
+/// the first. None where no network has seeds enough.
+fn chance(compared: &[Compared]) -> Option<String> {
+    let has_seeds = |compared: &&Compared| compared.is_best_first() && compared.pairs.len() >= SEEDS_FOR_CHANCE;
+    let sets: Vec<[Sorted; 2]> = compared
+        .iter()
+        .filter(has_seeds)
+        .map(|compared| {
+            let (median, _) = compared.medians();
+            let about =
+                |time: fn(&Pair) -> f64| Sorted::new(compared.pairs.iter().map(|pair| time(pair) / median - 1.0));
+            [about(|pair| pair.alone), about(|pair| pair.together)]
+        })
+        .collect();
+    let share = |kind: usize| {
+        let shares: f64 = sets.iter().map(|set| set[kind].share(|slower| slower > FAR_SLOWER)).sum();
+        format!("{:.1} %", 100.0 * shares / sets.len() as f64)
+    };
+    let is_worse = |[alone, both]: &&[Sorted; 2]| {
+        let most = |set: &Sorted| set.values().last().map_or(f64::INFINITY, |slower| 1.0 + slower);
+        most(both) > most(alone) * (1.0 + SLOWER)
+    };
+    let (worse, count) = (sets.iter().filter(is_worse).count(), sets.len());
+    (count > 0).then(|| {
+        format!(
+            "what chance does, in the {count} settings with {SEEDS_FOR_CHANCE} seeds or more, the better path first: {} of the runs over that \
+             path alone take over 15 % longer than its own median, {} of those over both; in {worse} the slowest run over both is over \
+             +3 % next to the slowest alone",
+            share(0),
+            share(1)
+        )
+    })
+}
+
 /// How a set of comparisons came out, each of which counts the same, however many seeds it has.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
@@ -324,6 +361,7 @@ pub(super) fn hold(compared: &[Compared], groups: &[(String, Tally)], figure: &m
             if figure.failed { "NOT HELD" } else { "held" }
         ),
     );
+    figure.notes.extend(chance(compared));
 }
 
 /// The median, of an even number the greater of both in the middle: halfway to infinity is no number.
@@ -386,6 +424,27 @@ mod tests {
             assert_eq!(pair.later_start, later);
             assert!((pair.allowed() - (0.8 - later) / 2.0).abs() < 1e-9, "{pair:?}");
         }
+    }
+
+    #[test]
+    fn what_chance_does_is_told_where_seeds_are_enough() {
+        let compared = |seeds: u64| Compared {
+            contest: contest(Load::Download(1000)),
+            initial: 0,
+            best: 0,
+            pairs: (0..seeds)
+                .map(|seed| Pair {
+                    seed,
+                    alone: if seed < 2 { 1.2 } else { 1.0 },
+                    together: if seed < 1 { 1.25 } else { 0.9 },
+                    later_start: 0.0,
+                })
+                .collect(),
+        };
+        assert_eq!(chance(&[compared(9)]), None);
+        let text = chance(&[compared(9), compared(10)]).unwrap();
+        assert!(text.contains("in the 1 settings") && text.contains("20.0 % of the runs over that"), "{text}");
+        assert!(text.contains("10.0 % of those over both; in 1 the slowest"), "{text}");
     }
 
     #[test]
