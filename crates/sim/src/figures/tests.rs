@@ -88,6 +88,17 @@ fn every_queue_has_its_row() {
 }
 
 #[test]
+fn networks_off_the_designs_are_not_held_where_nothing_ends() {
+    let stop = AtomicBool::new(false);
+    let sets = vec!["time_limit_s=0.4".into(), "endpoints.protection=null".into()];
+    let made = figure("off-design", &FigureRequest { points: Some(1), sets, ..plain(&stop) }).unwrap();
+    assert!(!made.held() && made.text().contains("here: 0 of 43, 2 known not to be: NOT HELD"), "{}", made.text());
+    let rows = &made.figure.tables[0].rows;
+    assert_eq!((rows.len(), rows[0].len()), (43, made.figure.tables[0].head.len()));
+    assert!(rows.iter().all(|row| row[3] == "none ended"), "{}", made.text());
+}
+
+#[test]
 fn a_gate_of_a_few_networks() {
     let stop = AtomicBool::new(false);
     let request = FigureRequest { points: Some(1), sets: vec!["endpoints.protection=null".into()], ..plain(&stop) };
