@@ -48,9 +48,16 @@ pub struct Fastest {
     /// When it became that.
     since: Option<Instant>,
     home: Option<OwnPaths>,
-    /// Bytes sent and received on `last` when its RTT was what it can be.
-    calm: (u64, u64),
+    calm: Calm,
     looks: SmallVec<[Look; 4]>,
+}
+
+/// The path that carries the acks of others, when its RTT last was what it can be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calm {
+    at: Option<Instant>,
+    sent_bytes: u64,
+    received_bytes: u64,
 }
 
 /// Acks keep to their own paths.
@@ -133,15 +140,18 @@ impl Look {
 
 impl Fastest {
     /// True where the queue on `last` may be our own: its RTT is not what it can be, and what we sent there since it was
-    /// is no small part of what came, and more than an ack or two.
-    fn is_crowded(&mut self, last: &AckCarrier) -> bool {
+    /// is no small part of what came. An ack or two are, once the path was slow for a round trip: between two samples a queue of
+    /// data may begin of which hardly anything has come yet.
+    fn is_crowded(&mut self, now: Instant, last: &AckCarrier) -> bool {
         let (Some(latest), Some(least)) = (last.rtt_latest, last.rtt_least) else { return false };
         if latest <= least * 2 {
-            self.calm = (last.sent_bytes, last.received_bytes);
+            self.calm = Calm { at: Some(now), sent_bytes: last.sent_bytes, received_bytes: last.received_bytes };
             return false;
         }
-        let (sent, received) = self.calm;
-        last.sent_bytes.saturating_sub(sent) > (last.received_bytes.saturating_sub(received) / 2).max(CROWD_BYTES_MIN)
+        let Calm { at, sent_bytes, received_bytes } = self.calm;
+        let sent = last.sent_bytes.saturating_sub(sent_bytes);
+        let is_told = sent > CROWD_BYTES_MIN || at.is_some_and(|at| now.since(at) >= latest);
+        is_told && sent > last.received_bytes.saturating_sub(received_bytes) / 2
     }
 
     /// True where an ack of `own` goes home as well: `last` is new to them, that way may have become the shorter one, `last` has a
@@ -211,7 +221,7 @@ impl AckRoute for Fastest {
         let mut asks = false;
         let last = carriers.iter().filter(as_good).find(|c| Some(c.id) == self.last);
         if let Some((last, rtt)) = last.and_then(|c| Some((c, c.rtt?))) {
-            let is_crowded = self.is_crowded(last);
+            let is_crowded = self.is_crowded(now, last);
             if let Some(own) = own.filter(|own| own.id != last.id) {
                 if is_crowded && last.rtt_latest > own.rtt || is_shorter(own, last) || self.is_longer_between(own, last)
                 {

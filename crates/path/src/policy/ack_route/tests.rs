@@ -136,6 +136,20 @@ fn an_ack_or_two_crowd_no_path() {
 }
 
 #[test]
+fn an_ack_or_two_crowd_a_path_that_was_slow_for_a_round_trip() {
+    // One that loses packets is slow, and carries few acks.
+    for (received_bytes, goes_home) in [(0, true), (250, false)] {
+        let mut fastest = by_name("fastest").unwrap().build();
+        let mut choose = |now, latest, sent_bytes, received_bytes| {
+            let near = AckCarrier { sent_bytes, received_bytes, ..measured_at(now, 0, 25, 20, latest) };
+            fastest.choose(at(now), PathId(1), &[near, measured(1, 36, 21, 36)])[0].0
+        };
+        assert_eq!([choose(0, 25, 0, 0), choose(0, 25, 0, 0), choose(47, 48, 100, received_bytes)], [0; 3]);
+        assert_eq!(choose(48, 48, 100, received_bytes) == 1, goes_home, "{received_bytes} bytes came");
+    }
+}
+
+#[test]
 fn a_queue_of_what_comes_is_no_crowd_of_acks() {
     let mut fastest = by_name("fastest").unwrap().build();
     let mut choose = |latest, received_bytes| {
