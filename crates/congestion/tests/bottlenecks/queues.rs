@@ -380,7 +380,7 @@ fn parting_s(seed: u64) -> u32 {
 
 #[test]
 fn paths_that_part_are_apart_again() {
-    // Of a hundred seeds the four fifths lie anywhere between 80 and 165 s.
+    // With a hundred seeds the 80th percentile lies anywhere between 80 and 165 s.
     let mut seconds: Vec<u32> = (1..=300).map(parting_s).collect();
     println!("apart after {seconds:?} s");
     seconds.sort_unstable();
