@@ -216,7 +216,8 @@ impl SharedQueue {
             // Among many flows a cut does not show.
             return sibling.evidence.is_proven();
         }
-        sibling.evidence.on_experiment(Change { own, other: fall, rough: 0.0 }, EXPERIMENT_WEIGHT);
+        let turn = own * own + fall * fall;
+        sibling.evidence.on_experiment(Change { own, other: fall, rough: 0.0, turn }, EXPERIMENT_WEIGHT);
         likeness(fall, own) >= 0.5 || sibling.evidence.is_proven()
     }
 }

@@ -34,12 +34,38 @@ struct Start {
     other: Delays,
 }
 
+/// A delay of each path, or a difference of two, seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Both {
+    own: f64,
+    other: f64,
+}
+
+impl Both {
+    fn minus(self, from: Self) -> Self {
+        Self { own: self.own - from.own, other: self.other - from.other }
+    }
+
+    fn squared(self) -> f64 {
+        self.own * self.own + self.other * self.other
+    }
+}
+
+/// What was before the present mean.
+#[derive(Clone, Copy, Debug)]
+struct Past {
+    /// Delays as they were lately.
+    lately: Both,
+    mean: Both,
+    /// By how much that mean differed from the one before it; none for the first.
+    step: Option<Both>,
+}
+
 /// Two delays that are compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
     start: Option<Start>,
-    /// Delays as they were lately, seconds.
-    lately: Option<Change>,
+    past: Option<Past>,
 }
 
 impl Course {
@@ -54,21 +80,24 @@ impl Course {
         }
         if own.samples_since(&start.own).min(other.samples_since(&start.other)) < SAMPLES_MIN {
             if time > rtt * ROUNDS * LATE {
-                (self.start, self.lately) = (Some(begin), None);
+                (self.start, self.past) = (Some(begin), None);
             }
             return None;
         }
-        let mean = Change { own: own.mean_since(&start.own)?, other: other.mean_since(&start.other)?, rough: 0.0 };
+        let mean = Both { own: own.mean_since(&start.own)?, other: other.mean_since(&start.other)? };
         let rough = own.roughness_since(&start.own) + other.roughness_since(&start.other);
         self.start = Some(begin);
-        let Some(lately) = &mut self.lately else {
-            self.lately = Some(mean);
+        let Some(past) = &mut self.past else {
+            self.past = Some(Past { lately: mean, mean, step: None });
             return None;
         };
-        let change = Change { own: mean.own - lately.own, other: mean.other - lately.other, rough };
-        lately.own += change.own * LATELY_GAIN;
-        lately.other += change.other * LATELY_GAIN;
-        Some(change)
+        let step = mean.minus(past.mean);
+        let turn = past.step.map_or(0.0, |before| step.minus(before).squared());
+        (past.mean, past.step) = (mean, Some(step));
+        let change = mean.minus(past.lately);
+        past.lately.own += change.own * LATELY_GAIN;
+        past.lately.other += change.other * LATELY_GAIN;
+        Some(Change { own: change.own, other: change.other, rough, turn })
     }
 }
 

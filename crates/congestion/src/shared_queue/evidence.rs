@@ -5,15 +5,21 @@
 //! Large changes weigh more than small ones, but none more than what is usual allows, so that no single event, such as
 //! the end of slow start, speaks for long.
 //!
-//! How large jitter is, samples that follow each other say. Behind a deep queue, where changes are much larger, two paths are
-//! found apart within a second or two.
+//! How large jitter is, samples that follow each other say. Behind a deep queue, where changes are much larger, two paths of one
+//! queue differ by next to nothing while it fills or drains evenly, and by when their packets met it where it turns. So two
+//! queues are found apart while they fill, which for both can take a long time and look much alike.
 
 /// Differences up to this come from jitter, seconds, also where none is measured.
 const JITTER_S: f64 = 0.0021;
 /// Where more is measured, it is this part of what samples that follow each other differ by, in squares: means of them differ by less.
 const MEASURED_JITTER_PART: f64 = 1.0 / 7.0;
-/// Part of the changes (in squares) that may differ where jitter plays no part, and twice that where they are as small as jitter.
+/// Part of the changes (in squares) that may differ where the two paths see them at different times, and twice that where they are
+/// as small as jitter,
 const DIFFERING_PART: f64 = 1.0 / 48.0;
+/// and where neither plays a part: two paths see a queue that fills or drains evenly alike.
+const DIFFERING_PART_LARGE: f64 = 1.0 / 1000.0;
+/// Where it turns, means differ by when the packets of each met it, though round trips are alike: by so much of their time.
+const LATE_PART: f64 = 0.12;
 /// The part up to which jitter may be the reason: two that have nothing in common differ by all of it.
 const JITTER_PART_MAX: f64 = 0.82;
 /// Paths that were found apart need so much of what may differ before to be found together again, where changes are as small as
@@ -21,7 +27,7 @@ const JITTER_PART_MAX: f64 = 0.82;
 const AGAIN: f64 = 0.75;
 /// and so much where they are large: queues that both fill grow alike for many seconds, and paths of one queue never differ by
 /// much, if they see it at one time.
-const AGAIN_LARGE: f64 = 0.1;
+const AGAIN_LARGE: f64 = 0.2;
 /// From this part of a round trip on, two see a change at times that differ too much to tell a large change from a small one.
 const SKEW_MAX: f64 = 0.125;
 /// What is believed at the beginning, as if so many large changes had been seen by both.
@@ -42,6 +48,8 @@ pub(super) struct Change {
     pub(super) other: f64,
     /// By how much samples of both differ from one to the next, in squares.
     pub(super) rough: f64,
+    /// By how much this change differs from the one before it, of both, in squares: nothing while a queue fills evenly.
+    pub(super) turn: f64,
 }
 
 /// Sums over the changes that were compared.
@@ -49,6 +57,8 @@ pub(super) struct Change {
 pub(super) struct Evidence {
     all: f64,
     differing: f64,
+    /// What may differ since the queue turned.
+    turns: f64,
     jitter: f64,
     /// What is left of the belief of the beginning.
     prior: f64,
@@ -66,6 +76,7 @@ impl Default for Evidence {
         Self {
             all: PRIOR,
             differing: 0.0,
+            turns: 0.0,
             jitter: 0.0,
             prior: PRIOR,
             usual: None,
@@ -108,13 +119,13 @@ impl Evidence {
     /// Losses that no queue was the reason for: as if `weight` changes of the usual size had been seen by one path alone.
     pub(super) fn on_loss_without_queue(&mut self, weight: f64) {
         let size = self.usual.unwrap_or(0.0).max(JITTER_S * JITTER_S);
-        self.weigh(Change { own: size.sqrt(), other: 0.0, rough: 0.0 }, weight);
+        self.weigh(Change { own: size.sqrt(), other: 0.0, rough: 0.0, turn: size }, weight);
     }
 
     /// So many changes are compared now.
     fn fade(&mut self, changes: f64) {
         let left = (1.0 - FADE).powf(changes);
-        for sum in [&mut self.all, &mut self.differing, &mut self.jitter, &mut self.prior] {
+        for sum in [&mut self.all, &mut self.differing, &mut self.turns, &mut self.jitter, &mut self.prior] {
             *sum *= left;
         }
     }
@@ -128,15 +139,17 @@ impl Evidence {
         let difference = change.own - change.other;
         self.all += weight * size / scale;
         self.differing += weight * difference * difference / scale;
+        self.turns += weight * LATE_PART * LATE_PART * change.turn / scale;
         let jitter = self.rough.map_or(0.0, |rough| rough * MEASURED_JITTER_PART).max(JITTER_S * JITTER_S);
         self.jitter += weight * jitter / scale;
         // How small changes are: where one is no larger than what samples differ by, all of it may be jitter.
         let small = (self.rough.unwrap_or(size) / self.usual.unwrap_or(size)).min(1.0);
-        let part = DIFFERING_PART * (1.0 + small) * self.all;
+        let vague = (self.skew / SKEW_MAX).powi(4).clamp(small, 1.0);
+        let even = DIFFERING_PART_LARGE + (DIFFERING_PART - DIFFERING_PART_LARGE) * vague;
+        let part = even * (1.0 + small) * self.all;
         let jitter = (self.jitter + self.prior * small).min(JITTER_PART_MAX * self.all);
-        let vague = (self.skew / SKEW_MAX).clamp(small, 1.0);
         let again = AGAIN_LARGE + (AGAIN - AGAIN_LARGE) * vague;
-        self.is_together = self.differing <= (part + jitter) * if self.is_together { 1.0 } else { again };
+        self.is_together = self.differing <= (part + self.turns + jitter) * if self.is_together { 1.0 } else { again };
     }
 }
 
@@ -152,7 +165,7 @@ mod tests {
     fn skewed_changes_until(evidence: &mut Evidence, is_together: bool, ms: [f64; 2], skew: f64) -> Option<usize> {
         let [own, other] = ms.map(|ms| ms / 1e3);
         (1..=200).find(|_| {
-            evidence.on_change(Change { own, other, rough: 30e-6 }, skew);
+            evidence.on_change(Change { own, other, rough: 30e-6, turn: 0.0 }, skew);
             evidence.is_together() == is_together
         })
     }
@@ -161,9 +174,25 @@ mod tests {
     fn large_changes_that_differ_by_more_than_jitter_are_two_queues_at_once() {
         // Both queues fill, one a third faster.
         let apart = |own| changes_until(&mut Evidence::default(), false, own, own * 0.75);
-        assert_eq!([apart(60.0), apart(30.0)], [Some(3), Some(5)]);
+        assert_eq!([apart(60.0), apart(30.0)], [Some(1), Some(2)]);
         assert_eq!(apart(8.0), None, "it may be jitter");
-        assert_eq!(changes_until(&mut Evidence::default(), false, 60.0, 55.0), None, "nearly the same");
+        assert_eq!(changes_until(&mut Evidence::default(), false, 60.0, 55.0), Some(6), "while both fill evenly");
+        assert_eq!(changes_until(&mut Evidence::default(), false, 60.0, 58.0), None, "nearly the same");
+    }
+
+    #[test]
+    fn where_a_queue_turns_its_paths_may_differ_for_a_while() {
+        // It fills, drains and fills: one path sees a tenth of each turn later.
+        let apart = |turn_ms: f64| {
+            let mut evidence = Evidence::default();
+            (0..200).find(|n| {
+                let [own, other] = if n % 4 < 2 { [60.0, 52.0] } else { [-52.0, -60.0] }.map(|ms: f64| ms / 1e3);
+                let turn = if n % 2 == 0 { 2.0 * (turn_ms / 1e3).powi(2) } else { 0.0 };
+                evidence.on_change(Change { own, other, rough: 30e-6, turn }, 0.0);
+                !evidence.is_together()
+            })
+        };
+        assert_eq!([apart(112.0), apart(0.0)], [None, Some(1)]);
     }
 
     #[test]
@@ -174,7 +203,7 @@ mod tests {
             evidence
         };
         assert_eq!(changes_until(&mut apart(), true, 60.0, 50.0), None, "less alike than those of one queue");
-        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(59));
+        assert_eq!(changes_until(&mut apart(), true, 60.0, 60.0), Some(114));
     }
 
     #[test]
@@ -184,18 +213,18 @@ mod tests {
             assert_eq!(skewed_changes_until(&mut evidence, false, [60.0, 20.0], skew), Some(1));
             skewed_changes_until(&mut evidence, true, [60.0, 60.0], skew)
         };
-        assert_eq!([0.0, 0.06, 0.125, 0.5].map(again), [Some(59), Some(25), Some(15), Some(15)]);
+        assert_eq!([0.0, 0.06, 0.125, 0.5].map(again), [Some(114), Some(96), Some(15), Some(15)]);
     }
 
     #[test]
     fn what_experiments_showed_fades_with_experiments() {
         let mut evidence = Evidence::default();
-        evidence.on_experiment(Change { own: 0.03, other: 0.0, rough: 0.0 }, 4.0);
+        evidence.on_experiment(Change { own: 0.03, other: 0.0, rough: 0.0, turn: 9e-4 }, 4.0);
         assert!(!evidence.is_together());
         let is_back = |_: &u32| {
-            evidence.on_experiment(Change { own: 0.03, other: 0.029, rough: 0.0 }, 4.0);
+            evidence.on_experiment(Change { own: 0.03, other: 0.029, rough: 0.0, turn: 9e-4 }, 4.0);
             evidence.is_together()
         };
-        assert_eq!((1..100).find(is_back), Some(10));
+        assert_eq!((1..100).find(is_back), Some(9));
     }
 }
