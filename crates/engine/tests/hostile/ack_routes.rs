@@ -51,6 +51,9 @@ const STUBBORN: Fixed = Fixed(|of| [of, PathId(99)]);
 /// Path 0, and their own path as well.
 const HOME_TOO: Fixed = Fixed(|of| [PathId(0), of]);
 
+/// Path 0 alone.
+const FIRST: Fixed = Fixed(|_| [PathId(0), PathId(99)]);
+
 impl AckRoute for Fixed {
     fn name(&self) -> &'static str {
         "fixed"
@@ -104,6 +107,30 @@ fn a_route_that_takes_turns_is_followed() {
     let is_ack = |f: &Frame<'_>| matches!(f, Frame::Ack(ack) if ack.path == PathId(1));
     let carriers: Vec<u32> = rig.seen[seen..].iter().filter(|s| s.has(is_ack)).map(|s| s.path.0).collect();
     assert!(carriers.len() >= 10 && carriers.windows(2).all(|pair| pair[0] != pair[1]), "{carriers:?}");
+}
+
+#[test]
+fn acks_of_another_path_take_along_what_has_waited_for_a_while() {
+    let mut setup = Setup::default();
+    setup.transport.ack_route(Arc::new(FIRST));
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    rig.pass(ms(50));
+    // The first acks of a way leave at once.
+    (0..8).for_each(|_| rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]));
+    (0..4).for_each(|_| rig.frames([0x01]));
+    let acks = |rig: &Rig| [0, 1].map(|path| rig.count(|f| matches!(f, Frame::Ack(ack) if ack.path == PathId(path))));
+    let before = acks(&rig);
+    rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]);
+    (0..8).for_each(|_| rig.frames([0x01]));
+    let [first, second] = acks(&rig);
+    // As over a single path, or the peer would hear of each packet where it should hear of every second one.
+    assert_eq!([first - before[0], second - before[1]], [4, 0]);
+    rig.pass(ms(10));
+    (0..2).for_each(|_| rig.frames([0x01]));
+    assert_eq!(acks(&rig), [first + 1, second + 1], "a part of max_ack_delay is over");
 }
 
 #[test]

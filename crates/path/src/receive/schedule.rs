@@ -12,6 +12,10 @@ use super::dedup::Dedup;
 /// So many acks of a new way leave at once: the peer's first RTT samples are free of ack delay.
 const PROMPT_ACKS: u64 = 4;
 
+/// An ack that waited for this part of its longest delay joins acks of other paths. If it joined them sooner, a sender would hear of
+/// its packets one by one, not by twos as over a single path, and with its smaller bursts take more than its share of a full queue.
+const SOON_DIVISOR: u32 = 4;
+
 /// Packets that elicit no ack are reported beside others, or once so many came since the last ack: acks of acks, which only tell
 /// the peer which ranges it need not repeat (RFC 9000 13.2.4).
 const MANY_SILENT: u64 = 16;
@@ -72,8 +76,10 @@ impl AckPolicy {
 pub enum AckNeed {
     /// Nothing new to report.
     None,
-    /// If a packet leaves anyway, let it carry an ack.
+    /// If a packet leaves anyway that is no ack of another path alone, let it carry an ack.
     Piggyback,
+    /// If any packet leaves anyway, let it carry an ack.
+    Soon,
     /// Send one now, alone if need be.
     Now,
 }
@@ -201,6 +207,8 @@ impl AckSchedule {
     pub(crate) fn need(&self, now: Instant) -> AckNeed {
         if self.due || self.deadline().is_some_and(|at| at <= now) {
             AckNeed::Now
+        } else if self.waits_since.is_some_and(|since| now.since(since) >= self.policy.max_ack_delay / SOON_DIVISOR) {
+            AckNeed::Soon
         } else if self.eliciting > 0 || self.unreported >= MANY_SILENT {
             AckNeed::Piggyback
         } else {

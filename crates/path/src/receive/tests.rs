@@ -28,8 +28,8 @@ fn every_second_packet_or_after_the_delay() {
     let mut f = delayed();
     assert_eq!((f.ack_need(at(0)), f.deadline(), f.expected()), (AckNeed::None, None, 0));
     f.on_packet(at(0), 0, Eliciting::Yes, None);
-    assert_eq!((f.ack_need(at(24)), f.deadline()), (AckNeed::Piggyback, Some(at(25))));
-    assert_eq!(f.ack_need(at(25)), AckNeed::Now);
+    assert_eq!((f.ack_need(at(6)), f.deadline()), (AckNeed::Piggyback, Some(at(25))));
+    assert_eq!([7, 24, 25].map(|ms| f.ack_need(at(ms))), [AckNeed::Soon, AckNeed::Soon, AckNeed::Now]);
     f.on_packet(at(1), 1, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(1)), f.expected()), (AckNeed::Now, 2));
     f.on_ack_sent();
@@ -295,7 +295,7 @@ fn another_policy_holds_for_what_waits() {
     (0..5).for_each(|n| f.on_packet(at(0), n, Eliciting::Yes, None));
     assert_eq!((f.ack_need(at(0)), f.deadline()), (AckNeed::Piggyback, Some(at(1000))));
     f.set_ack_policy(AckPolicy::requested(50, MS * 40, 0));
-    assert_eq!((f.ack_need(at(10)), f.deadline()), (AckNeed::Piggyback, Some(at(40))));
+    assert_eq!((f.ack_need(at(9)), f.deadline()), (AckNeed::Piggyback, Some(at(40))));
     assert_eq!(f.ack_need(at(40)), AckNeed::Now);
     f.set_ack_policy(AckPolicy::requested(50, MS * 400, 0));
     assert_eq!((f.ack_need(at(40)), f.deadline()), (AckNeed::Piggyback, Some(at(400))));

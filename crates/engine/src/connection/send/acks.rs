@@ -198,12 +198,13 @@ impl Acks {
         None
     }
 
-    /// Acks of every path whose acks the policy wants here: of 0-RTT and 1-RTT packets, in 1-RTT packets alone
-    /// (RFC 9000 13.2.6, 17.2.3).
+    /// Acks of every path whose acks the policy wants here, if their need is `least` or more: of 0-RTT and 1-RTT packets, in 1-RTT
+    /// packets alone (RFC 9000 13.2.6, 17.2.3).
     pub(crate) fn fill(
         &mut self,
         now: Instant,
         carrier: SlotPlace,
+        least: AckNeed,
         paths: &mut Paths,
         full: &FullSockets,
         w: &mut FrameWriter<'_>,
@@ -228,7 +229,7 @@ impl Acks {
         if chosen.as_ref().is_none_or(|chosen| chosen.at != now) {
             self.forget_look();
         }
-        while let Some(of) = paths.next_slot(at, |slot| ack_need(slot, now) != AckNeed::None) {
+        while let Some(of) = paths.next_slot(at, |slot| ack_need(slot, now) >= least) {
             at = of.index() + 1;
             let Some(slot) = paths.slot_at(of) else { continue };
             let carriers = match chosen.take_if(|chosen| chosen.of == of.id()) {

@@ -2,7 +2,7 @@
 //! stream data.
 
 use plait_base::{Instant, Random};
-use plait_path::{FourTupleRole, Pad, Path, ProbePrompt};
+use plait_path::{AckNeed, FourTupleRole, Pad, Path, ProbePrompt};
 use plait_stream::Streams;
 use plait_wire::{Frame, FrameWriter, SentFrame};
 
@@ -32,7 +32,8 @@ impl Connection {
                 pad = slot.fill_validation(now, FourTupleRole::Current, side, &mut self.random, w);
             }
             let full = &self.scheduling.full_sockets;
-            self.scheduling.acks.fill(now, place, &mut self.paths.table, full, w);
+            let least = if purpose == Purpose::Acks { AckNeed::Soon } else { AckNeed::Piggyback };
+            self.scheduling.acks.fill(now, place, least, &mut self.paths.table, full, w);
             if pad == Pad::Full {
                 self.scheduling.acks.fill_own(now, place, &mut self.paths.table, w);
             }
