@@ -7,7 +7,7 @@ use crate::scenario::Traces;
 use crate::stats::Sorted;
 
 use super::claim::Reference;
-use super::paired::{SLOWER, percent, upper_median};
+use super::paired::{SLOWER, percent, seconds, upper_median};
 use super::{Figure, FigureRequest, Table, rows, tree};
 
 /// Sweep keys that say over which path or paths a run goes; all others make networks of their own.
@@ -205,13 +205,6 @@ impl Variant {
         let (best_first, other_first) = of(true).zip(of(false)).filter(|_| is_complete)?;
         Some(Compared { alone: median(&best.seconds), best_first, other_first, worst })
     }
-}
-
-/// Of requests the time that one answer in twenty exceeds, which people notice; else the completion time.
-fn seconds(row: &Row) -> Option<f64> {
-    let whole = row.seconds()?;
-    let is_of_requests = row.cell("transfer.kind") == Some("request-response");
-    if is_of_requests { row.number("delay_p95_ms").map(|ms| ms / 1e3) } else { Some(whole) }
 }
 
 /// The networks of a file with their runs.

@@ -39,14 +39,6 @@ impl Load {
         }
     }
 
-    /// Of requests it is the late answer that people notice: the time which one in twenty exceeds.
-    fn measure(self, row: &Row) -> Option<f64> {
-        match self {
-            Self::Download(_) | Self::Upload(_) => row.seconds(),
-            Self::Requests(_) => row.number("delay_p95_ms").filter(|_| row.is_complete()).map(|ms| ms / 1e3),
-        }
-    }
-
     /// When the first byte can be back where it was asked for, as a run over a path alone shows it: with the end of the
     /// handshake, and a round trip after it. Answers to requests have no start in common.
     fn start(self, alone: &Row, path: usize) -> Option<f64> {
@@ -202,10 +194,8 @@ pub(super) fn compare(
 fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
     let runs: Vec<&[Row]> = rows.chunks(contest.seeds as usize).collect();
     let [first, second, from_first, from_second] = runs[..] else { return Vec::new() };
-    let median = |rows: &[Row]| {
-        let seconds = rows.iter().map(|row| contest.load.measure(row).unwrap_or(f64::INFINITY));
-        upper_median(&Sorted::new(seconds))
-    };
+    let median =
+        |rows: &[Row]| upper_median(&Sorted::new(rows.iter().map(|row| seconds(row).unwrap_or(f64::INFINITY))));
     let best = usize::from(median(second) < median(first));
     let alone = if best == 0 { first } else { second };
     let start = |row: &Row, path: usize| contest.load.start(row, path);
@@ -213,8 +203,8 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
     let compared = |initial: usize, single: &[Row], both: &[Row]| {
         let pair = |((alone, single), both): ((&Row, &Row), &Row)| Pair {
             seed: both.number("seed").unwrap_or_default() as u64,
-            alone: contest.load.measure(alone).unwrap_or(f64::NAN),
-            together: contest.load.measure(both).unwrap_or(f64::INFINITY),
+            alone: seconds(alone).unwrap_or(f64::NAN),
+            together: seconds(both).unwrap_or(f64::INFINITY),
             later_start: start(single, initial).zip(start(alone, best)).map_or(0.0, |(ours, its)| {
                 (ours - its).clamp(0.0, longest_wait(rtt(single, initial), rtt(alone, best)))
             }),
@@ -223,6 +213,14 @@ fn pair_up(contest: &Contest, rows: &[Row]) -> Vec<Compared> {
         Compared { contest: contest.clone(), initial, best, pairs }
     };
     vec![compared(0, first, from_first), compared(1, second, from_second)]
+}
+
+/// What a run took: of requests the time that one answer in twenty exceeds, which people notice, else the completion time. None for
+/// a run that did not complete.
+pub(super) fn seconds(row: &Row) -> Option<f64> {
+    let whole = row.seconds()?;
+    let is_of_requests = row.cell("transfer.kind") == Some("request-response");
+    if is_of_requests { row.number("delay_p95_ms").map(|ms| ms / 1e3) } else { Some(whole) }
 }
 
 /// By how much the initial path can delay a start at most, seconds, its least round trip and that of the next path in milliseconds.
