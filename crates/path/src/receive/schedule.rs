@@ -76,7 +76,7 @@ impl AckPolicy {
 pub enum AckNeed {
     /// Nothing new to report.
     None,
-    /// If a packet leaves anyway that is no ack of another path alone, let it carry an ack.
+    /// If a packet with more than acks leaves anyway, let it carry an ack.
     Piggyback,
     /// If any packet leaves anyway, let it carry an ack.
     Soon,
