@@ -27,7 +27,7 @@ mod evidence;
 
 use course::Course;
 use cut_test::{CutTest, least_fall};
-use evidence::{Change, Evidence};
+use evidence::{Both, Change, Evidence};
 
 /// Siblings that are watched at a time; more of them stay strangers.
 const SIBLINGS_MAX: usize = 8;
@@ -216,8 +216,7 @@ impl SharedQueue {
             // Among many flows a cut does not show.
             return sibling.evidence.is_proven();
         }
-        let turn = own * own + fall * fall;
-        sibling.evidence.on_experiment(Change { own, other: fall, rough: 0.0, turn }, EXPERIMENT_WEIGHT);
+        sibling.evidence.on_experiment(Change::at_once(Both { own, other: fall }), EXPERIMENT_WEIGHT);
         likeness(fall, own) >= 0.5 || sibling.evidence.is_proven()
     }
 }

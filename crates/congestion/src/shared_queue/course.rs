@@ -5,7 +5,7 @@ use std::time::Duration;
 use plait_base::Instant;
 use plait_base::shared_metrics::Delays;
 
-use super::evidence::Change;
+use super::evidence::{Both, Change};
 
 /// Round trips of the slower path in a mean: shorter ones show packets of one path that the other has not met.
 const ROUNDS: u32 = 2;
@@ -32,23 +32,6 @@ struct Start {
     at: Instant,
     own: Delays,
     other: Delays,
-}
-
-/// A delay of each path, or a difference of two, seconds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Both {
-    own: f64,
-    other: f64,
-}
-
-impl Both {
-    fn minus(self, from: Self) -> Self {
-        Self { own: self.own - from.own, other: self.other - from.other }
-    }
-
-    fn squared(self) -> f64 {
-        self.own * self.own + self.other * self.other
-    }
 }
 
 /// What was before the present mean.
@@ -97,7 +80,7 @@ impl Course {
         let change = mean.minus(past.lately);
         past.lately.own += change.own * LATELY_GAIN;
         past.lately.other += change.other * LATELY_GAIN;
-        Some(Change { own: change.own, other: change.other, rough, turn })
+        Some(Change { both: change, rough, turn })
     }
 }
 
@@ -129,7 +112,7 @@ mod tests {
                 other.note(now, delay(ms));
             }
             let change = course.on_acked(now, MS * 100, &own, &other);
-            differs.extend(change.map(|change| ((change.own - change.other) * 1e3).abs()));
+            differs.extend(change.map(|change| (change.both.difference() * 1e3).abs()));
         }
         assert!(differs.len() >= 3 && differs.iter().all(|ms| *ms < 1e-6), "{differs:?}");
     }

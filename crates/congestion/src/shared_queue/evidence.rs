@@ -41,15 +41,42 @@ const FADE: f64 = 1.0 / 32.0;
 /// How fast the usual size of changes follows.
 const USUAL_GAIN: f64 = 1.0 / 16.0;
 
-/// A change of delay as two paths saw it, seconds.
+/// A delay of each path, or a difference of two, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Change {
+pub(super) struct Both {
     pub(super) own: f64,
     pub(super) other: f64,
+}
+
+impl Both {
+    pub(super) fn minus(self, from: Self) -> Self {
+        Self { own: self.own - from.own, other: self.other - from.other }
+    }
+
+    pub(super) fn squared(self) -> f64 {
+        self.own * self.own + self.other * self.other
+    }
+
+    pub(super) fn difference(self) -> f64 {
+        self.own - self.other
+    }
+}
+
+/// A change of delay as two paths saw it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) both: Both,
     /// By how much samples of both differ from one to the next, in squares.
     pub(super) rough: f64,
     /// By how much this change differs from the one before it, of both, in squares: nothing while a queue fills evenly.
     pub(super) turn: f64,
+}
+
+impl Change {
+    /// One that came all at once, by a cause that is known: nothing says how rough samples are, and all of it is a turn.
+    pub(super) fn at_once(both: Both) -> Self {
+        Self { both, rough: 0.0, turn: both.squared() }
+    }
 }
 
 /// Sums over the changes that were compared.
@@ -101,7 +128,7 @@ impl Evidence {
     /// A change in the course of things; `skew` is the part of a round trip by which those of the two paths differ without a queue.
     pub(super) fn on_change(&mut self, change: Change, skew: f64) {
         self.skew = skew;
-        let size = change.own * change.own + change.other * change.other;
+        let size = change.both.squared();
         let usual = self.usual.get_or_insert(size);
         *usual += (size - *usual) * USUAL_GAIN;
         let rough = self.rough.get_or_insert(change.rough);
@@ -119,7 +146,7 @@ impl Evidence {
     /// Losses that no queue was the reason for: as if `weight` changes of the usual size had been seen by one path alone.
     pub(super) fn on_loss_without_queue(&mut self, weight: f64) {
         let size = self.usual.unwrap_or(0.0).max(JITTER_S * JITTER_S);
-        self.weigh(Change { own: size.sqrt(), other: 0.0, rough: 0.0, turn: size }, weight);
+        self.weigh(Change::at_once(Both { own: size.sqrt(), other: 0.0 }), weight);
     }
 
     /// So many changes are compared now.
@@ -131,12 +158,12 @@ impl Evidence {
     }
 
     fn weigh(&mut self, change: Change, weight: f64) {
-        let size = change.own * change.own + change.other * change.other;
+        let size = change.both.squared();
         let scale = size + self.usual.unwrap_or(size);
         if scale <= 0.0 {
             return;
         }
-        let difference = change.own - change.other;
+        let difference = change.both.difference();
         self.all += weight * size / scale;
         self.differing += weight * difference * difference / scale;
         self.turns += weight * LATE_PART * LATE_PART * change.turn / scale;
@@ -165,7 +192,7 @@ mod tests {
     fn skewed_changes_until(evidence: &mut Evidence, is_together: bool, ms: [f64; 2], skew: f64) -> Option<usize> {
         let [own, other] = ms.map(|ms| ms / 1e3);
         (1..=200).find(|_| {
-            evidence.on_change(Change { own, other, rough: 30e-6, turn: 0.0 }, skew);
+            evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, turn: 0.0 }, skew);
             evidence.is_together() == is_together
         })
     }
@@ -188,7 +215,7 @@ mod tests {
             (0..200).find(|n| {
                 let [own, other] = if n % 4 < 2 { [60.0, 52.0] } else { [-52.0, -60.0] }.map(|ms: f64| ms / 1e3);
                 let turn = if n % 2 == 0 { 2.0 * (turn_ms / 1e3).powi(2) } else { 0.0 };
-                evidence.on_change(Change { own, other, rough: 30e-6, turn }, 0.0);
+                evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, turn }, 0.0);
                 !evidence.is_together()
             })
         };
@@ -219,10 +246,10 @@ mod tests {
     #[test]
     fn what_experiments_showed_fades_with_experiments() {
         let mut evidence = Evidence::default();
-        evidence.on_experiment(Change { own: 0.03, other: 0.0, rough: 0.0, turn: 9e-4 }, 4.0);
+        evidence.on_experiment(Change::at_once(Both { own: 0.03, other: 0.0 }), 4.0);
         assert!(!evidence.is_together());
         let is_back = |_: &u32| {
-            evidence.on_experiment(Change { own: 0.03, other: 0.029, rough: 0.0, turn: 9e-4 }, 4.0);
+            evidence.on_experiment(Change { both: Both { own: 0.03, other: 0.029 }, rough: 0.0, turn: 9e-4 }, 4.0);
             evidence.is_together()
         };
         assert_eq!((1..100).find(is_back), Some(9));

@@ -74,6 +74,18 @@ impl AckRouteFactory for Fixed {
     }
 }
 
+/// A server with two paths that owes nothing on either.
+fn two_paths(route: impl AckRouteFactory + 'static) -> Rig {
+    let mut setup = Setup::default();
+    setup.transport.ack_route(Arc::new(route));
+    let mut rig = Rig::established_server(setup);
+    rig.open_path(1, SECOND, true);
+    rig.pass(ms(50));
+    rig.ack_all();
+    rig.pass(ms(50));
+    rig
+}
+
 #[test]
 fn a_route_to_a_path_that_can_carry_nothing_is_not_taken() {
     let mut setup = Setup::default();
@@ -90,13 +102,7 @@ fn a_route_to_a_path_that_can_carry_nothing_is_not_taken() {
 
 #[test]
 fn a_route_that_takes_turns_is_followed() {
-    let mut setup = Setup::default();
-    setup.transport.ack_route(Arc::new(InTurnFactory));
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
-    rig.pass(ms(50));
+    let mut rig = two_paths(InTurnFactory);
     // Neither path is silent, or acks of the other one would go home too.
     rig.frames([0x01]);
     let seen = rig.seen.len();
@@ -111,13 +117,7 @@ fn a_route_that_takes_turns_is_followed() {
 
 #[test]
 fn acks_of_another_path_take_along_what_has_waited_for_a_while() {
-    let mut setup = Setup::default();
-    setup.transport.ack_route(Arc::new(FIRST));
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
-    rig.pass(ms(50));
+    let mut rig = two_paths(FIRST);
     // The first acks of a way leave at once.
     (0..8).for_each(|_| rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]));
     (0..4).for_each(|_| rig.frames([0x01]));
