@@ -14,7 +14,7 @@ const PROMPT_ACKS: u64 = 4;
 
 /// An ack that waited for this part of its longest delay joins acks of other paths. If it joined them sooner, a sender would hear of
 /// its packets one by one, not by twos as over a single path, and with its smaller bursts take more than its share of a full queue.
-const SOON_DIVISOR: u32 = 4;
+const SOON_DIVISOR: u32 = 2;
 
 /// Packets that elicit no ack are reported beside others, or once so many came since the last ack: acks of acks, which only tell
 /// the peer which ranges it need not repeat (RFC 9000 13.2.4).

@@ -28,8 +28,8 @@ fn every_second_packet_or_after_the_delay() {
     let mut f = delayed();
     assert_eq!((f.ack_need(at(0)), f.deadline(), f.expected()), (AckNeed::None, None, 0));
     f.on_packet(at(0), 0, Eliciting::Yes, None);
-    assert_eq!((f.ack_need(at(6)), f.deadline()), (AckNeed::Piggyback, Some(at(25))));
-    assert_eq!([7, 24, 25].map(|ms| f.ack_need(at(ms))), [AckNeed::Soon, AckNeed::Soon, AckNeed::Now]);
+    assert_eq!((f.ack_need(at(12)), f.deadline()), (AckNeed::Piggyback, Some(at(25))));
+    assert_eq!([13, 24, 25].map(|ms| f.ack_need(at(ms))), [AckNeed::Soon, AckNeed::Soon, AckNeed::Now]);
     f.on_packet(at(1), 1, Eliciting::Yes, None);
     assert_eq!((f.ack_need(at(1)), f.expected()), (AckNeed::Now, 2));
     f.on_ack_sent();
