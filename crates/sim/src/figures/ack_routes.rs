@@ -41,7 +41,7 @@ struct Place {
 impl Place {
     fn scenario(self, endpoints: &str) -> String {
         let Self { controller, beside, aqm, rtts_ms: [shared, free] } = self;
-        let (path, cross) = (path("bottleneck", 0, JITTER_MS), flow(beside, "bottleneck", 0));
+        let (path, cross) = (path("bottleneck", 0, JITTER_MS), flow(beside, "bottleneck", 0, JITTER_MS));
         format!(
             "name = \"ack-routes\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = 20\ndelay_ms = {:.1}\nqueue_ms = 60\n\
              aqm = \"{aqm}\"\n{path}\

@@ -75,6 +75,8 @@ pub(super) struct Bottleneck<'a> {
     pub(super) beside: &'a str,
     pub(super) aqm: &'a str,
     pub(super) queue_ms: u32,
+    /// By how much packets come to the queue sooner or later, those of the flows as well, milliseconds.
+    pub(super) jitter_ms: f64,
     /// How many flows are beside it.
     pub(super) others: usize,
     pub(super) mbps: f64,
@@ -84,9 +86,9 @@ pub(super) struct Bottleneck<'a> {
 impl Bottleneck<'_> {
     /// The scenario: the flows and a connection whose paths go through one queue.
     pub(super) fn scenario(&self) -> String {
-        let Self { paths, controller, beside, aqm, queue_ms, others, mbps, seconds } = *self;
-        let paths: String = (0..paths).map(|number| path("bottleneck", number, JITTER_MS)).collect();
-        let cross: String = (0..others).map(|i| flow(beside, "bottleneck", i)).collect();
+        let Self { paths, controller, beside, aqm, queue_ms, jitter_ms, others, mbps, seconds } = *self;
+        let paths: String = (0..paths).map(|number| path("bottleneck", number, jitter_ms)).collect();
+        let cross: String = (0..others).map(|i| flow(beside, "bottleneck", i, jitter_ms)).collect();
         format!(
             "name = \"fairness\"\n[[link]]\nname = \"bottleneck\"\nrate_mbps = {mbps:.1}\ndelay_ms = 15\nqueue_ms = {queue_ms}\n\
              aqm = \"{aqm}\"\n{paths}{cross}[transfer]\nkind = \"bulk-for\"\nseconds = {seconds:.1}\n\
@@ -111,11 +113,11 @@ pub(super) fn path(link: &str, number: usize, jitter_ms: f64) -> String {
 
 /// The `i`th flow beside a connection, over `link`: their RTTs lie around that of the connection, and all begin with it, since
 /// who is later by a tenth of a second finds a queue there and has less for half a minute.
-pub(super) fn flow(congestion: &str, link: &str, i: usize) -> String {
+pub(super) fn flow(congestion: &str, link: &str, i: usize, jitter_ms: f64) -> String {
     let rtt = [10, 11, 9][i % 3];
     format!(
         "[[cross]]\nkind = \"flow\"\ncongestion = \"{congestion}\"\nlink = \"{link}\"\nrtt_ms = {rtt}\n\
-         jitter_ms = {JITTER_MS:.1}\n"
+         jitter_ms = {jitter_ms:.1}\n"
     )
 }
 
@@ -173,8 +175,17 @@ pub(super) fn fairness(request: &FigureRequest<'_>) -> Result<Figure, CommandErr
         for aqm in QUEUES {
             for ((controller, beside, claim), all) in SETTINGS.into_iter().zip(&mut all) {
                 let mbps = 10.0 * (others + 1) as f64;
-                let place =
-                    Bottleneck { controller, beside, aqm, queue_ms: 60, others, mbps, seconds: SECONDS, paths: 2 };
+                let place = Bottleneck {
+                    controller,
+                    beside,
+                    aqm,
+                    queue_ms: 60,
+                    jitter_ms: JITTER_MS,
+                    others,
+                    mbps,
+                    seconds: SECONDS,
+                    paths: 2,
+                };
                 let name = format!("fairness-{others}-{aqm}-{controller}");
                 let rows = rows(request, &name, &place.scenario(), seeds)?;
                 let shares = Sorted::new(rows.iter().filter_map(share));

@@ -37,7 +37,7 @@ fn scenario(controller: &str, beside: &str, links: &Links, paths: usize) -> Stri
     }
     text.extend(["a", "b"].iter().take(paths).enumerate().map(|(number, name)| path(name, number, JITTER_MS)));
     for (name, (_, others)) in ["a", "b"].iter().zip(links) {
-        text.extend((0..*others).map(|i| flow(beside, name, i)));
+        text.extend((0..*others).map(|i| flow(beside, name, i, JITTER_MS)));
     }
     text + &format!(
         "[transfer]\nkind = \"bulk-for\"\nseconds = {SECONDS:.1}\n\
@@ -72,6 +72,7 @@ fn measure(request: &FigureRequest<'_>, controller: &str, beside: &str) -> Resul
         beside,
         aqm: "drop-tail",
         queue_ms: 60,
+        jitter_ms: JITTER_MS,
         others: 1,
         mbps: 20.0,
         seconds: SECONDS,

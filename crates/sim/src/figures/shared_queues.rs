@@ -29,20 +29,33 @@ const APART_MIN: f64 = 0.98;
 struct Queue {
     aqm: &'static str,
     ms: u32,
+    /// By how much packets come to it sooner or later, ms.
+    jitter_ms: f64,
     others: usize,
 }
 
 const fn queue(aqm: &'static str, ms: u32, others: usize) -> Queue {
-    Queue { aqm, ms, others }
+    Queue { aqm, ms, jitter_ms: JITTER_MS, others }
+}
+
+impl Queue {
+    /// As tables and claims call it.
+    fn name(self) -> String {
+        let Self { aqm, ms, jitter_ms, .. } = self;
+        if jitter_ms == JITTER_MS { format!("{aqm} {ms} ms") } else { format!("{aqm} {ms} ms, jitter {jitter_ms} ms") }
+    }
 }
 
 /// The gate: `auto` is held to what is asked of it behind each.
-const GATED: [Queue; 5] = [
+const GATED: [Queue; 7] = [
     queue("drop-tail", 8, 1),
     queue("drop-tail", 60, 1),
     queue("drop-tail", 500, 1),
     queue("red", 60, 1),
     queue("codel", 60, 1),
+    // A packet leaves each 0.6 ms: with so little jitter it is by their phase that packets meet a full queue or not.
+    Queue { jitter_ms: 0.0, ..queue("drop-tail", 60, 1) },
+    Queue { jitter_ms: 0.5, ..queue("drop-tail", 60, 1) },
 ];
 /// Behind these it is only looked at. FQ-CoDel shares by flows itself.
 const WATCHED: [Queue; 7] = [
@@ -141,7 +154,7 @@ impl Apart {
         }
         for (number, name) in ["a", "b"].into_iter().enumerate() {
             text += &path(name, number, *jitter_ms);
-            text.extend((0..*others).map(|i| flow(beside, name, i)));
+            text.extend((0..*others).map(|i| flow(beside, name, i, JITTER_MS)));
         }
         text + &transfer(controller, SPANS_S[0])
     }
@@ -170,7 +183,7 @@ pub(super) fn shared_queues(request: &FigureRequest<'_>) -> Result<Figure, Comma
     bbr_apart(request, &mut figure, seeds)?;
     bbr_alone(request, &mut figure, seeds)?;
     figure.notes.push(
-        "medians and quartiles; RTT 40 ms, jitter 4 ms, 10 Mbit/s for each flow and for the connection; *one path* is one of CUBIC, or \
+        "medians and quartiles; RTT 40 ms, jitter 4 ms where no other is named, 10 Mbit/s for each flow and for the connection; *one path* is one of CUBIC, or \
          of bbr, in the place of the two, which shows what the place is worth"
             .to_owned(),
     );
@@ -188,15 +201,15 @@ struct Spans {
 /// Shares of a connection with so many paths in the first span and in the second.
 fn spans(
     request: &FigureRequest<'_>,
-    Queue { aqm, ms: queue_ms, others }: Queue,
+    Queue { aqm, ms: queue_ms, jitter_ms, others }: Queue,
     controller: &str,
     paths: usize,
     seeds: u64,
 ) -> Result<Spans, CommandError> {
     let run = |seconds: f64| {
         let mbps = 10.0 * (others + 1) as f64;
-        let place = Bottleneck { paths, controller, beside: "cubic", aqm, queue_ms, others, mbps, seconds };
-        let name = format!("shared-queues-{controller}-{paths}-{aqm}-{queue_ms}-{others}-{seconds}");
+        let place = Bottleneck { paths, controller, beside: "cubic", aqm, queue_ms, jitter_ms, others, mbps, seconds };
+        let name = format!("shared-queues-{controller}-{paths}-{aqm}-{queue_ms}-{jitter_ms}-{others}-{seconds}");
         rows(request, &name, &place.scenario(), seeds)
     };
     let (short, long) = (run(SPANS_S[0])?, run(SPANS_S[1])?);
@@ -226,7 +239,7 @@ fn shared(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) -> Res
         let seeds = (seeds * 2 / (place.others + 1)).clamp(1, seeds) * if is_gated { SEEDS_OF_PLACE } else { 1 };
         let Spans { first, after, beside } = spans(request, place, "auto", 2, seeds as u64)?;
         let one = spans(request, place, "cubic", 1, seeds as u64)?;
-        let name = format!("{} {} ms", place.aqm, place.ms);
+        let name = place.name();
         if is_gated {
             figure.failed |= is_unfair(&first, START_SHARE_MAX) || is_unfair(&after, SHARE_MAX);
             for (span, shares, max) in [("first 40 s", &first, START_SHARE_MAX), ("40 to 120 s", &after, SHARE_MAX)] {
@@ -295,7 +308,7 @@ fn bbr_beside(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) ->
         "bbr, one path",
         "coupled-bbr over one path",
     ]);
-    for (at, (Queue { aqm, ms: queue_ms, others }, beside)) in BBR_QUEUES.into_iter().enumerate() {
+    for (at, (Queue { aqm, ms: queue_ms, jitter_ms, others }, beside)) in BBR_QUEUES.into_iter().enumerate() {
         let name = format!("{beside}, {aqm} {queue_ms} ms");
         let is_gated = at < BBR_GATED;
         let seeds = if is_gated { seeds * SEEDS_OF_PLACE } else { seeds };
@@ -303,7 +316,7 @@ fn bbr_beside(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) ->
         let mut medians = Vec::new();
         for (controller, paths) in [("coupled-bbr", 2), ("bbr", 2), ("bbr", 1)] {
             let (mbps, seconds) = (20.0, SPANS_S[0]);
-            let place = Bottleneck { paths, controller, beside, aqm, queue_ms, others, mbps, seconds };
+            let place = Bottleneck { paths, controller, beside, aqm, queue_ms, jitter_ms, others, mbps, seconds };
             let name = format!("shared-queues-{controller}-{paths}-beside-{beside}-{aqm}-{queue_ms}");
             let shares = rows(request, &name, &place.scenario(), seeds as u64)?;
             let shares = Sorted::new(shares.iter().filter_map(share));
