@@ -84,7 +84,7 @@ fn every_queue_has_its_row() {
     let sets = vec!["transfer.seconds=0.2".into()];
     let made = figure("shared-queues", &FigureRequest { points: Some(1), sets, ..plain(&stop) }).unwrap();
     let rows: Vec<usize> = made.figure.tables.iter().map(|table| table.rows.len()).collect();
-    assert_eq!(rows, [12, 10, 10, 8, 6], "{}", made.text());
+    assert_eq!(rows, [14, 10, 10, 8, 6], "{}", made.text());
 }
 
 #[test]
