@@ -10,8 +10,7 @@ use plait_wire::Frame;
 
 use crate::full_sockets::{set_full, two_locals_of};
 use crate::puppet::{ENGINE, Packet, Rig, Seen, Setup, ms, tuple};
-
-const SECOND: &str = "192.0.2.2:5000";
+use crate::split::attacks::{SECOND, two_paths};
 
 /// Each choice for a path names another carrier than the one before.
 #[derive(Debug, Default)]
@@ -74,23 +73,16 @@ impl AckRouteFactory for Fixed {
     }
 }
 
-/// A server with two paths that owes nothing on either.
-fn two_paths(route: impl AckRouteFactory + 'static) -> Rig {
+/// The usual setup with another ack route.
+fn with_route(route: impl AckRouteFactory + 'static) -> Setup {
     let mut setup = Setup::default();
     setup.transport.ack_route(Arc::new(route));
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
-    rig.pass(ms(50));
-    rig
+    setup
 }
 
 #[test]
 fn a_route_to_a_path_that_can_carry_nothing_is_not_taken() {
-    let mut setup = Setup::default();
-    setup.transport.ack_route(Arc::new(STUBBORN));
-    let mut rig = two_locals_of(setup);
+    let mut rig = two_locals_of(with_route(STUBBORN));
     let acks = |rig: &Rig| rig.count(|f| matches!(f, Frame::Ack(ack) if ack.path == PathId(0)));
     set_full(&mut rig, &[ENGINE]);
     (0..4).for_each(|_| rig.frames([0x01]));
@@ -102,7 +94,7 @@ fn a_route_to_a_path_that_can_carry_nothing_is_not_taken() {
 
 #[test]
 fn a_route_that_takes_turns_is_followed() {
-    let mut rig = two_paths(InTurnFactory);
+    let mut rig = two_paths(with_route(InTurnFactory));
     // Neither path is silent, or acks of the other one would go home too.
     rig.frames([0x01]);
     let seen = rig.seen.len();
@@ -117,7 +109,7 @@ fn a_route_that_takes_turns_is_followed() {
 
 #[test]
 fn acks_of_another_path_take_along_what_has_waited_for_a_while() {
-    let mut rig = two_paths(FIRST);
+    let mut rig = two_paths(with_route(FIRST));
     // The first acks of a way leave at once.
     (0..8).for_each(|_| rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]));
     (0..4).for_each(|_| rig.frames([0x01]));
@@ -170,13 +162,8 @@ fn acks_go_home_as_well_while_the_other_way_is_silent() {
 
 #[test]
 fn an_ack_that_goes_home_as_well_asks_for_an_answer_there() {
-    let mut setup = Setup::default();
-    setup.transport.ack_route(Arc::new(HOME_TOO));
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
     // Path 0 has been silent for a round trip then, so that acks would go home as well in any case.
-    rig.pass(ms(50));
-    rig.ack_all();
+    let mut rig = Rig::server_with_two_paths(with_route(HOME_TOO), SECOND);
     let asks_once = |rig: &mut Rig| {
         let from = rig.seen.len();
         (0..2).for_each(|_| rig.send_all(tuple(SECOND), &[Packet::one_rtt([0x01]).on(1)]));

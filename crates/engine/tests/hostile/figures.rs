@@ -352,10 +352,7 @@ fn a_path_that_brings_data_is_not_idle() {
 
 /// Two paths, of which the second brings no acks until it counts as failed.
 fn second_failed(before: Option<PathStatus>) -> Rig {
-    let mut rig = Rig::established_server(Setup::default());
-    rig.open_path(1, "192.0.2.2:5000", true);
-    rig.pass(ms(50));
-    rig.ack_all();
+    let mut rig = Rig::server_with_two_paths(Setup::default(), "192.0.2.2:5000");
     let id = rig.conn().streams().open(Dir::Uni).unwrap();
     rig.conn().send_stream(id).write(&[1; 100_000]).unwrap();
     rig.pump();

@@ -16,11 +16,7 @@ const SECOND: &str = "192.0.2.2:5000";
 const THIRD: &str = "192.0.2.3:5000";
 
 fn two_paths() -> Rig {
-    let mut rig = Rig::established_server(Setup::default());
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
-    rig
+    Rig::server_with_two_paths(Setup::default(), SECOND)
 }
 
 /// Frames on path 1 from its own address.
@@ -354,10 +350,7 @@ fn ids_for_newly_allowed_paths_come_at_once() {
 fn a_small_copy_makes_no_train_of_small_packets() {
     let mut setup = Setup::default();
     setup.transport.auto_tune_windows(false).receive_window(20_000).stream_receive_window(1_000);
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
+    let mut rig = Rig::server_with_two_paths(setup, SECOND);
     (0..20).for_each(|i| rig.frames(stream(2 + 4 * i, 0, false, &[3; 1_000])));
     rig.pass(ms(50));
     rig.ack_all();
@@ -433,10 +426,7 @@ fn a_path_on_proven_addresses_is_established_at_once() {
 fn keep_alive_reaches_each_silent_path_whatever_else_is_due() {
     let mut setup = Setup::default();
     setup.transport.keep_alive_interval(Some(Duration::from_secs(5)));
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
+    let mut rig = Rig::server_with_two_paths(setup, SECOND);
     rig.pass(ms(100));
     // Both paths are silent for long enough, and path 0 owes a response.
     rig.now = rig.conn().deadline().unwrap();

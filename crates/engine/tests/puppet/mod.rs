@@ -253,6 +253,15 @@ impl Rig {
         rig
     }
 
+    /// The same with a second path, from `second`, that is proven and has nothing under way.
+    pub fn server_with_two_paths(setup: Setup, second: &str) -> Self {
+        let mut rig = Self::established_server(setup);
+        rig.open_path(1, second, true);
+        rig.pass(ms(50));
+        rig.ack_all();
+        rig
+    }
+
     /// A finished handshake with our client.
     pub fn established_client(setup: Setup) -> Self {
         let mut rig = Self::client(setup);

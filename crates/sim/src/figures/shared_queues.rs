@@ -308,8 +308,9 @@ fn bbr_beside(request: &FigureRequest<'_>, figure: &mut Figure, seeds: usize) ->
         "bbr, one path",
         "coupled-bbr over one path",
     ]);
-    for (at, (Queue { aqm, ms: queue_ms, jitter_ms, others }, beside)) in BBR_QUEUES.into_iter().enumerate() {
-        let name = format!("{beside}, {aqm} {queue_ms} ms");
+    for (at, (queue, beside)) in BBR_QUEUES.into_iter().enumerate() {
+        let Queue { aqm, ms: queue_ms, jitter_ms, others } = queue;
+        let name = format!("{beside}, {}", queue.name());
         let is_gated = at < BBR_GATED;
         let seeds = if is_gated { seeds * SEEDS_OF_PLACE } else { seeds };
         let mut row = vec![name.clone(), seeds.to_string()];

@@ -12,12 +12,9 @@ use crate::violations::{encoded, raw, stream};
 
 pub const SECOND: &str = "192.0.2.2:5000";
 
-/// An established server with two paths.
-fn two_paths(setup: Setup) -> Rig {
-    let mut rig = Rig::established_server(setup);
-    rig.open_path(1, SECOND, true);
-    rig.pass(ms(50));
-    rig.ack_all();
+/// An established server with two paths that owes nothing on either.
+pub fn two_paths(setup: Setup) -> Rig {
+    let mut rig = Rig::server_with_two_paths(setup, SECOND);
     rig.pass(ms(50));
     rig
 }
