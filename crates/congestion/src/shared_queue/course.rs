@@ -32,6 +32,21 @@ struct Start {
     at: Instant,
     own: Delays,
     other: Delays,
+    /// And half way through it.
+    half: Option<(Delays, Delays)>,
+}
+
+impl Start {
+    /// By how much the difference of the two changed from the first half to the second, in squares; nothing where a half has no
+    /// samples.
+    fn differ_halves(&self, own: &Delays, other: &Delays) -> f64 {
+        let change = self.half.and_then(|(own_half, other_half)| {
+            let first = own_half.mean_since(&self.own)? - other_half.mean_since(&self.other)?;
+            let second = own.mean_since(&own_half)? - other.mean_since(&other_half)?;
+            Some(second - first)
+        });
+        change.map_or(0.0, |change| change * change)
+    }
 }
 
 /// What was before the present mean.
@@ -55,9 +70,13 @@ impl Course {
     /// An ACK came for the path whose samples are `own`; gives a change when a mean is complete. `rtt` is the longer one of
     /// the two, as [`round`] counts them.
     pub(super) fn on_acked(&mut self, now: Instant, rtt: Duration, own: &Delays, other: &Delays) -> Option<Change> {
-        let begin = Start { at: now, own: *own, other: *other };
-        let start = *self.start.get_or_insert(begin);
+        let begin = Start { at: now, own: *own, other: *other, half: None };
+        let start = self.start.get_or_insert(begin);
         let time = now.since(start.at);
+        if time >= rtt * ROUNDS / 2 {
+            start.half.get_or_insert((*own, *other));
+        }
+        let start = *start;
         if time < rtt * ROUNDS {
             return None;
         }
@@ -69,6 +88,7 @@ impl Course {
         }
         let mean = Both { own: own.mean_since(&start.own)?, other: other.mean_since(&start.other)? };
         let rough = own.roughness_since(&start.own) + other.roughness_since(&start.other);
+        let halves = start.differ_halves(own, other);
         self.start = Some(begin);
         let Some(past) = &mut self.past else {
             self.past = Some(Past { lately: mean, mean, step: None });
@@ -80,7 +100,7 @@ impl Course {
         let change = mean.minus(past.lately);
         past.lately.own += change.own * LATELY_GAIN;
         past.lately.other += change.other * LATELY_GAIN;
-        Some(Change { both: change, rough, turn })
+        Some(Change { both: change, rough, halves, turn })
     }
 }
 
@@ -97,6 +117,25 @@ mod tests {
             rounds.map(|(smoothed, min)| round(MS * smoothed, MS * min)),
             [20, 28, 40, 50, 160, 10].map(|ms| MS * ms)
         );
+    }
+
+    #[test]
+    fn what_one_path_alone_sees_within_an_interval_shows_in_its_halves() {
+        // How long one path's packets take at some time, ms, where the other's take 20 and as much more as `both`.
+        let halves = |own_ms: fn(u32) -> u32, both: fn(u32) -> u32| {
+            let (mut course, mut own, mut other) = (Course::default(), Delays::default(), Delays::default());
+            let changes = (0..600).step_by(5).filter_map(|ms| {
+                let now = Instant::ZERO + MS * ms;
+                own.note(now, MS * (own_ms(ms) + both(ms)));
+                other.note(now, MS * (20 + both(ms)));
+                course.on_acked(now, MS * 100, &own, &other)
+            });
+            changes.map(|change| (change.halves.sqrt() * 1e3).round()).collect::<Vec<_>>()
+        };
+        let wait = |ms| if (ms / 100) % 2 == 0 { 20 } else { 30 };
+        assert_eq!(halves(wait, |_| 0), [10.0]);
+        assert_eq!(halves(wait, |ms| ms), [10.0], "while the queue of both fills");
+        assert_eq!(halves(|_| 20, |ms| ms), [0.0]);
     }
 
     #[test]

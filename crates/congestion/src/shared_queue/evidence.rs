@@ -5,7 +5,7 @@
 //! Large changes weigh more than small ones, but none more than what is usual allows, so that no single event, such as
 //! the end of slow start, speaks for long.
 //!
-//! How large jitter is, samples that follow each other say. Behind a deep queue, where changes are much larger, two paths of one
+//! How large jitter is, samples that follow each other say, and the halves of an interval where it lasts. Behind a deep queue, where changes are much larger, two paths of one
 //! queue differ by next to nothing while it fills or drains evenly, and by when their packets met it where it turns. So two
 //! queues are found apart while they fill, which for both can take a long time and look much alike.
 
@@ -13,6 +13,13 @@
 const JITTER_S: f64 = 0.0021;
 /// Where more is measured, it is this part of what samples that follow each other differ by, in squares: means of them differ by less.
 const MEASURED_JITTER_PART: f64 = 1.0 / 7.0;
+/// Jitter that lasts for many packets does not show from one sample to the next, but the halves of each interval differ by it: it is
+/// so many times the median of that, in squares. Of queues that fill and drain only the halves where they turn do.
+const LASTING_JITTER: f64 = 1.4;
+/// How fast the median follows: by this factor with each interval.
+const MEDIAN_STEP: f64 = 1.25;
+/// It falls no further, so that it is back soon: 0.3 ms.
+const HALVES_MIN: f64 = 1e-7;
 /// Part of the changes (in squares) that may differ where the two paths see them at different times, and twice that where they are
 /// as small as jitter,
 const DIFFERING_PART: f64 = 1.0 / 48.0;
@@ -68,6 +75,8 @@ pub(super) struct Change {
     pub(super) both: Both,
     /// By how much samples of both differ from one to the next, in squares.
     pub(super) rough: f64,
+    /// By how much the difference of the two changed within the interval, from its first half to its second, in squares.
+    pub(super) halves: f64,
     /// By how much this change differs from the one before it, of both, in squares: nothing while a queue fills evenly.
     pub(super) turn: f64,
 }
@@ -75,7 +84,7 @@ pub(super) struct Change {
 impl Change {
     /// One that came all at once, by a cause that is known: nothing says how rough samples are, and all of it is a turn.
     pub(super) fn at_once(both: Both) -> Self {
-        Self { both, rough: 0.0, turn: both.squared() }
+        Self { both, rough: 0.0, halves: 0.0, turn: both.squared() }
     }
 }
 
@@ -93,6 +102,8 @@ pub(super) struct Evidence {
     usual: Option<f64>,
     /// Usual [`Change::rough`]; none before the first.
     rough: Option<f64>,
+    /// Median of [`Change::halves`], nearly; a jitter of [`JITTER_S`] before the first.
+    halves: f64,
     /// Of the newest change: what happens in one queue is seen at two times.
     skew: f64,
     is_together: bool,
@@ -108,6 +119,7 @@ impl Default for Evidence {
             prior: PRIOR,
             usual: None,
             rough: None,
+            halves: JITTER_S * JITTER_S,
             skew: 0.0,
             is_together: true,
         }
@@ -133,6 +145,8 @@ impl Evidence {
         *usual += (size - *usual) * USUAL_GAIN;
         let rough = self.rough.get_or_insert(change.rough);
         *rough += (change.rough - *rough) * USUAL_GAIN;
+        let median = self.halves * if change.halves > self.halves { MEDIAN_STEP } else { 1.0 / MEDIAN_STEP };
+        self.halves = median.max(HALVES_MIN);
         self.fade(1.0);
         self.weigh(change, 1.0);
     }
@@ -167,7 +181,8 @@ impl Evidence {
         self.all += weight * size / scale;
         self.differing += weight * difference * difference / scale;
         self.turns += weight * LATE_PART * LATE_PART * change.turn / scale;
-        let jitter = self.rough.map_or(0.0, |rough| rough * MEASURED_JITTER_PART).max(JITTER_S * JITTER_S);
+        let rough = self.rough.map_or(0.0, |rough| rough * MEASURED_JITTER_PART);
+        let jitter = rough.max(self.halves * LASTING_JITTER).max(JITTER_S * JITTER_S);
         self.jitter += weight * jitter / scale;
         // How small changes are: where one is no larger than what samples differ by, all of it may be jitter.
         let small = (self.rough.unwrap_or(size) / self.usual.unwrap_or(size)).min(1.0);
@@ -192,7 +207,7 @@ mod tests {
     fn skewed_changes_until(evidence: &mut Evidence, is_together: bool, ms: [f64; 2], skew: f64) -> Option<usize> {
         let [own, other] = ms.map(|ms| ms / 1e3);
         (1..=200).find(|_| {
-            evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, turn: 0.0 }, skew);
+            evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, halves: 0.0, turn: 0.0 }, skew);
             evidence.is_together() == is_together
         })
     }
@@ -215,11 +230,29 @@ mod tests {
             (0..200).find(|n| {
                 let [own, other] = if n % 4 < 2 { [60.0, 52.0] } else { [-52.0, -60.0] }.map(|ms: f64| ms / 1e3);
                 let turn = if n % 2 == 0 { 2.0 * (turn_ms / 1e3).powi(2) } else { 0.0 };
-                evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, turn }, 0.0);
+                evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, halves: 0.0, turn }, 0.0);
                 !evidence.is_together()
             })
         };
         assert_eq!([apart(112.0), apart(0.0)], [None, Some(1)]);
+    }
+
+    #[test]
+    fn jitter_that_lasts_for_many_packets_is_no_second_queue() {
+        // Means differ by 5 ms, samples that follow each other by as much; the halves of each interval, or of each eighth one.
+        let is_together = |halves_ms: f64, each: usize| {
+            let mut evidence = Evidence::default();
+            for n in 0..400 {
+                let [own, other] = if n % 2 == 0 { [10.0, 5.0] } else { [-10.0, -5.0] }.map(|ms: f64| ms / 1e3);
+                let halves = if n % each == 0 { (halves_ms / 1e3).powi(2) } else { 0.0 };
+                evidence.on_change(Change { both: Both { own, other }, rough: 30e-6, halves, turn: 0.0 }, 0.0);
+            }
+            evidence.is_together()
+        };
+        assert_eq!(
+            [(0.0, 1), (4.0, 1), (8.0, 1), (8.0, 8)].map(|(ms, each)| is_together(ms, each)),
+            [false, false, true, false]
+        );
     }
 
     #[test]
@@ -249,7 +282,10 @@ mod tests {
         evidence.on_experiment(Change::at_once(Both { own: 0.03, other: 0.0 }), 4.0);
         assert!(!evidence.is_together());
         let is_back = |_: &u32| {
-            evidence.on_experiment(Change { both: Both { own: 0.03, other: 0.029 }, rough: 0.0, turn: 9e-4 }, 4.0);
+            evidence.on_experiment(
+                Change { both: Both { own: 0.03, other: 0.029 }, rough: 0.0, halves: 0.0, turn: 9e-4 },
+                4.0,
+            );
             evidence.is_together()
         };
         assert_eq!((1..100).find(is_back), Some(9));
