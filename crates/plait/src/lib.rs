@@ -38,6 +38,7 @@ pub mod policy;
 mod registry;
 mod sockets;
 mod stream;
+mod timer;
 mod wakers;
 mod workers;
 

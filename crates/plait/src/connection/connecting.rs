@@ -9,13 +9,13 @@ use std::task::{Context, Poll, ready};
 use plait_base::{ConnectionId, FourTuple, Instant};
 use plait_engine::connection::{ConnectionError, HandshakeSummary};
 use plait_engine::endpoint::Race;
-use tokio::time::Sleep;
 
 use super::attempt::{Attempt, AttemptOutcome};
 use super::state::{ConnectionRef, HandshakeProgress, Standing};
 use super::{Connection, Shared};
 use crate::config::ClientConfig;
 use crate::endpoint::{ConnectError, EndpointShared};
+use crate::timer::Timer;
 
 /// A handshake under way; await it to get the [`Connection`].
 ///
@@ -73,7 +73,7 @@ pub(crate) struct Contest {
     race: Race,
     began: Instant,
     attempts: Vec<Attempt>,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Timer,
 }
 
 impl Contest {
@@ -86,7 +86,7 @@ impl Contest {
         let began = endpoint.clock().now();
         let race = Race::new(began, config.attempt_delays_to(server_name), pairs.iter().copied());
         let server_name = server_name.to_owned();
-        Box::new(Self { endpoint, config, server_name, race, began, attempts: Vec::new(), timer: None })
+        Box::new(Self { endpoint, config, server_name, race, began, attempts: Vec::new(), timer: Timer::default() })
     }
 
     /// Makes the first attempt that can be made.
@@ -150,12 +150,7 @@ impl Contest {
     /// Ready when the next attempt has its turn.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.race.deadline() else { return Poll::Pending };
-        let at = self.endpoint.clock().for_timer(at);
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        if timer.deadline() != at {
-            timer.as_mut().reset(at);
-        }
-        timer.as_mut().poll(cx)
+        self.timer.poll_at(cx, self.endpoint.clock(), at)
     }
 }
 

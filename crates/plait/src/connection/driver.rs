@@ -12,13 +12,13 @@ use plait_base::time::earliest;
 use plait_base::{CloseCode, Instant, TransportError};
 use plait_engine::connection::{ConnectionError, Unreachable};
 use plait_engine::{ConnectionHandle, EndpointEvent, Input, More};
-use tokio::time::Sleep;
 
 use super::inbox::{cost, trim};
 use super::state::{HandshakeProgress, Shared, State};
 use crate::endpoint::EndpointShared;
 use crate::net::SpareBuffers;
 use crate::sockets::{Listener, OnUnreachable, SendQueues, SocketList};
+use crate::timer::Timer;
 use crate::workers::{LentPaths, Seat};
 
 /// Datagrams after which others get a turn.
@@ -40,8 +40,7 @@ pub(crate) struct Driver {
     spare_buffers: Arc<SpareBuffers>,
     inputs: VecDeque<Input>,
     endpoint_events: Vec<EndpointEvent>,
-    timer: Pin<Box<Sleep>>,
-    timer_at: Option<Instant>,
+    timer: Timer,
     /// When something last came or left; none once memory was given back after it.
     busy_at: Option<Instant>,
     /// It gave memory back after its handshake.
@@ -88,7 +87,8 @@ impl Driver {
         sockets: Arc<SocketList>,
         (listener, seat): (Option<Listener>, Option<Seat>),
     ) -> Self {
-        let timer = Box::pin(tokio::time::sleep_until(shared.clock.for_timer(Instant::ZERO)));
+        // A timer belongs to the runtime that it was made in.
+        let timer = if seat.is_none() { endpoint.spare_timer.take() } else { Timer::default() };
         let born_at = shared.clock.now();
         if sockets.may_fragment() {
             shared.lock().now_or_later(born_at, |engine, _| engine.stop_mtu_search());
@@ -106,7 +106,6 @@ impl Driver {
             inputs: VecDeque::new(),
             endpoint_events: Vec::new(),
             timer,
-            timer_at: None,
             busy_at: Some(born_at),
             has_rested: false,
             life: Life::Known,
@@ -123,11 +122,8 @@ impl Driver {
     pub(crate) fn move_to_application(mut self: Box<Self>) {
         self.seat = None;
         self.shared.home.leave_thread();
+        self.timer = Timer::default();
         let runtime = self.shared.home.application().clone();
-        let _runtime = runtime.enter();
-        // A timer belongs to the runtime that it was made in.
-        self.timer = Box::pin(tokio::time::sleep_until(self.shared.clock.for_timer(Instant::ZERO)));
-        self.timer_at = None;
         runtime.spawn(self);
     }
 
@@ -190,7 +186,7 @@ impl Driver {
             self.busy_at = Some(now);
         }
         // What falls due meanwhile sets the timer at the end of this visit.
-        if self.timer_at.is_none_or(|at| at <= now) && state.engine.deadline().is_some_and(|at| at <= now) {
+        if !self.timer.waits(now) && state.engine.deadline().is_some_and(|at| at <= now) {
             state.engine.on_timeout(now);
             // What it needed for that is given back after as much silence as after a packet.
             self.busy_at.get_or_insert(now);
@@ -328,20 +324,15 @@ impl Driver {
         }
         if let Life::Draining { until } = self.life {
             self.life = Life::Forgotten;
+            if self.seat.is_none() {
+                self.endpoint.spare_timer.leave(std::mem::take(&mut self.timer));
+            }
             self.endpoint.let_go((self.handle, &self.shared), self.shared.clock.now(), until);
             return Poll::Ready(Work::Done);
         }
         let deadline = earliest(deadline, self.loans.as_deref().and_then(LentPaths::deadline));
         let Some(at) = earliest(deadline, self.rests_at()) else { return Poll::Pending };
-        if self.timer_at != Some(at) {
-            self.timer_at = Some(at);
-            self.timer.as_mut().reset(self.shared.clock.for_timer(at));
-        }
-        if self.timer.as_mut().poll(cx).is_ready() {
-            self.timer_at = None;
-            return Poll::Ready(Work::Left);
-        }
-        Poll::Pending
+        self.timer.poll_at(cx, self.shared.clock, at).map(|()| Work::Left)
     }
 }
 

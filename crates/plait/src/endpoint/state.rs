@@ -18,6 +18,7 @@ use crate::config::ClientConfig;
 use crate::connection::{InboxBudget, Shared};
 use crate::net::SpareBuffers;
 use crate::sockets::SocketList;
+use crate::timer::SpareTimer;
 use crate::workers::WorkerPool;
 
 /// An endpoint as all its users see it.
@@ -35,6 +36,8 @@ pub(crate) struct EndpointShared {
     pub(crate) spare_buffers: Arc<SpareBuffers>,
     /// The last connection is over, or one has sent its close.
     pub(crate) idle: Notify,
+    /// For connections that are tasks of [`Self::runtime`].
+    pub(crate) spare_timer: SpareTimer,
 }
 
 /// What the lock guards.
@@ -178,6 +181,7 @@ impl EndpointShared {
             workers,
             spare_buffers: Arc::default(),
             idle: Notify::new(),
+            spare_timer: SpareTimer::default(),
         }
     }
 

@@ -13,7 +13,6 @@ use plait_base::{Instant, PathId};
 use plait_engine::connection::split::{FromPath, LentPath, ReturnReason, ToPath};
 use plait_engine::{ConnectionHandle, Input};
 use rtrb::{Consumer, Producer};
-use tokio::time::Sleep;
 
 use super::bell::{Bell, RingsAtLast};
 use super::fault::WorkerFault;
@@ -23,6 +22,7 @@ use crate::connection::{Inbox, cost};
 use crate::endpoint::EndpointShared;
 use crate::net::SpareBuffers;
 use crate::sockets::SendQueues;
+use crate::timer::Timer;
 
 /// Orders taken in before others get a turn.
 const MAX_ORDERS: usize = 64;
@@ -75,18 +75,11 @@ pub(super) struct Holder {
     /// Set once the connection closes or is closed.
     pub(super) halt: Arc<AtomicBool>,
     pub(super) buffer: Vec<u8>,
-    pub(super) clock: Alarm,
+    pub(super) timer: Timer,
     pub(super) fault: WorkerFault,
     pub(super) news: Producer<News>,
     /// Last, so that the connection finds the rings abandoned when it is woken by this.
     pub(super) connection: RingsAtLast,
-}
-
-/// A timer that is made where it is first polled: on the thread whose clock drives it.
-#[derive(Debug, Default)]
-pub(super) struct Alarm {
-    timer: Option<Pin<Box<Sleep>>>,
-    at: Option<Instant>,
 }
 
 /// Whether there is more to do at once.
@@ -94,20 +87,6 @@ pub(super) struct Alarm {
 enum Backlog {
     Empty,
     Left,
-}
-
-impl Alarm {
-    /// Ready when `at` has passed; else the task is woken then.
-    fn poll(&mut self, cx: &mut Context<'_>, clock: crate::clock::Clock, at: Option<Instant>) -> Poll<()> {
-        let Some(at) = at else { return Poll::Pending };
-        let deadline = clock.for_timer(at);
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        if self.at != Some(at) {
-            self.at = Some(at);
-            timer.as_mut().reset(deadline);
-        }
-        timer.as_mut().poll(cx).map(|()| self.at = None)
-    }
 }
 
 impl Intake {
@@ -201,7 +180,8 @@ impl Holder {
         let Some(held) = &self.held else { return Poll::Ready(()) };
         self.bell.arm(cx.waker());
         let retry = is_stuck.then(|| now + FULL_RING_WAIT);
-        let is_due = self.clock.poll(cx, self.endpoint.clock(), earliest(held.lent.deadline(), retry)).is_ready();
+        let at = earliest(held.lent.deadline(), retry);
+        let is_due = at.is_some_and(|at| self.timer.poll_at(cx, self.endpoint.clock(), at).is_ready());
         if is_due || work == Backlog::Left && !is_stuck || !held.orders.is_empty() || held.orders.is_abandoned() {
             self.bell.disarm();
             cx.waker().wake_by_ref();

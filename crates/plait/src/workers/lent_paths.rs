@@ -12,13 +12,14 @@ use plait_engine::connection::split::{Coordinator, LentPath, ToPath};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::bell::{Bell, RingsAtLast};
-use super::holder::{Alarm, Held, Holder, Intake, News};
+use super::holder::{Held, Holder, Intake, News};
 use super::pool::{Worker, WorkerPool};
 use super::routes::{Route, Routes};
 use super::source::Source;
 use crate::connection::{Inbox, Shared};
 use crate::endpoint::EndpointShared;
 use crate::sockets::SendQueues;
+use crate::timer::Timer;
 
 /// Messages on their way to or from whoever serves a path, at most. Each that brings stream data brings a receive buffer at most,
 /// so that no more than 8 MiB wait in a ring.
@@ -201,7 +202,7 @@ impl LentPaths {
             bell: bell.clone(),
             halt: self.halt.clone(),
             buffer: Vec::new(),
-            clock: Alarm::default(),
+            timer: Timer::default(),
             fault: fault.clone(),
             news,
             connection: RingsAtLast(self.bell.clone()),
