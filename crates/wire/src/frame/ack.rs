@@ -156,33 +156,45 @@ impl OutAck<'_> {
     pub fn encode(&self, budget_bytes: usize, out: &mut Vec<u8>) -> Option<RangeInclusive<u64>> {
         let newest = self.ranges.last()?;
         let (first, largest) = (newest.end - 1 - newest.start, newest.end - 1);
-        let count_size = varint::size(self.ranges.len() as u64 - 1);
+        let older = self.ranges.len() as u64 - 1;
         let fixed = start_size(self.form, self.path)
             + varint::size(largest)
             + varint::size(self.delay)
             + varint::size(first)
             + ecn_size(self.ecn)
-            + count_size;
-        let mut room = budget_bytes.checked_sub(fixed)?;
-        // As many older ranges as fit; the count was reckoned at its largest size above.
-        let older = self.blocks().take_while(|&(gap, len)| {
+            + varint::size(older);
+        let room = budget_bytes.checked_sub(fixed)?;
+        // The count was reckoned at its largest size above. Mostly there is one range.
+        let count = if older > 0 { self.blocks_within(room) } else { 0 };
+        put_start(out, self.form, self.path, self.ecn.is_some());
+        for field in [largest, self.delay, count as u64, first] {
+            varint::put(out, field);
+        }
+        let smallest = if count > 0 { self.put_blocks(count, out)? } else { newest.start };
+        put_ecn(out, self.ecn);
+        Some(smallest..=largest)
+    }
+
+    /// How many older ranges fit.
+    #[inline(never)]
+    fn blocks_within(&self, mut room: usize) -> usize {
+        let fitting = self.blocks().take_while(|&(gap, len)| {
             let size = varint::size(gap) + varint::size(len);
             let fits = size <= room;
             room = room.saturating_sub(size);
             fits
         });
-        let count = older.count();
-        put_start(out, self.form, self.path, self.ecn.is_some());
-        for field in [largest, self.delay, count as u64, first] {
-            varint::put(out, field);
-        }
+        fitting.count()
+    }
+
+    /// Writes so many older ranges; the smallest number in them.
+    #[inline(never)]
+    fn put_blocks(&self, count: usize, out: &mut Vec<u8>) -> Option<u64> {
         for (gap, len) in self.blocks().take(count) {
             varint::put(out, gap);
             varint::put(out, len);
         }
-        put_ecn(out, self.ecn);
-        let oldest = self.ranges.iter().rev().nth(count)?;
-        Some(oldest.start..=largest)
+        Some(self.ranges.iter().rev().nth(count)?.start)
     }
 
     /// Gap and length of each range below the newest.
