@@ -63,14 +63,19 @@ struct Scale {
 }
 
 impl Scale {
-    /// Takes in the way of a sample, and returns it on the scale.
-    fn place(&mut self, rtt: &RttSample) -> RttSample {
+    /// Takes in the way of a sample. True where times by this way are other ones on the scale: mostly there was no other way.
+    fn take_in(&mut self, rtt: &RttSample) -> bool {
         // On one way the smallest falls only, but where it is learnt anew.
         let is_other = rtt.via != self.via || rtt.min > self.min;
         if is_other && !self.min.is_zero() {
             (self.from, self.to) = (rtt.min, self.on_scale(self.min));
         }
         (self.via, self.min) = (rtt.via, rtt.min);
+        self.from != self.to
+    }
+
+    /// A sample by the present way on the scale.
+    fn place(&self, rtt: &RttSample) -> RttSample {
         let home = rtt.home.map(|home| HomeSample { other: home.other.map(|other| self.on_scale(other)), ..home });
         RttSample { latest: self.on_scale(rtt.latest), min: self.on_scale(rtt.min), home, ..*rtt }
     }
@@ -241,17 +246,16 @@ impl Onset {
         if self.is_deaf {
             self.begin_anew(false);
         }
+        let placed;
         let raw = ack;
-        let ack = &Acked { rtt: self.scale.place(&ack.rtt), ..*ack };
+        let ack = if self.scale.take_in(&ack.rtt) {
+            placed = Acked { rtt: self.scale.place(&ack.rtt), ..*ack };
+            &placed
+        } else {
+            ack
+        };
         if let Some(hold) = self.hold.as_deref().copied() {
-            let is_deaf = hold.alarm.is_false(ack);
-            if is_deaf || hold.alarm.is_left_behind(raw) {
-                self.begin_anew(is_deaf);
-                return window.saturating_add(eligible);
-            }
-            let window = window + eligible.min(hold.level.saturating_sub(window));
-            self.judge(ack, hold, window);
-            return window;
+            return self.on_acked_in_hold(ack, raw, hold, eligible, window);
         }
         let eligible = self.hystart.growth(eligible);
         self.over = self.hystart.on_acked(ack).is_over();
@@ -267,7 +271,21 @@ impl Onset {
         }
     }
 
+    /// The same while the window is held; `raw` is the ACK with its times as they are.
+    #[inline(never)]
+    fn on_acked_in_hold(&mut self, ack: &Acked, raw: &Acked, hold: Hold, eligible: u64, window: u64) -> u64 {
+        let is_deaf = hold.alarm.is_false(ack);
+        if is_deaf || hold.alarm.is_left_behind(raw) {
+            self.begin_anew(is_deaf);
+            return window.saturating_add(eligible);
+        }
+        let window = window + eligible.min(hold.level.saturating_sub(window));
+        self.judge(ack, hold, window);
+        window
+    }
+
     /// Forgets the delays so far.
+    #[cold]
     fn begin_anew(&mut self, is_deaf: bool) {
         *self = Self { scale: self.scale, peak: self.peak, is_deaf, ..Self::default() };
     }
@@ -298,6 +316,12 @@ impl Onset {
             self.run = None;
             return None;
         }
+        self.count(ack, window, base, threshold)
+    }
+
+    /// A delay above the threshold.
+    #[inline(never)]
+    fn count(&mut self, ack: &Acked, window: u64, base: Duration, threshold: Duration) -> Option<Hold> {
         let Some(run) = &mut self.run else {
             self.run = Some(Run { since: ack.now, bytes: 0, samples: 1, peak: ack.rtt.latest, fall: Duration::ZERO });
             return None;

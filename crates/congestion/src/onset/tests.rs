@@ -260,6 +260,7 @@ fn a_smallest_round_trip_that_is_learnt_anew_is_no_rise() {
     let mut ack = acked(1000);
     ack.rtt.via = Some(PathId(0));
     (ack.rtt.min, ack.rtt.latest) = (Duration::from_millis(100), Duration::from_millis(106));
+    assert!(play.onset.scale.take_in(&ack.rtt));
     let placed = play.onset.scale.place(&ack.rtt);
     assert_eq!((placed.min, placed.latest), (Duration::from_millis(80), Duration::from_millis(86)));
 }

@@ -161,10 +161,13 @@ impl Events {
 
     /// Shows an event to tracing and to the observer, if any.
     pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
-        if !self.is_observed() {
-            return;
+        if self.is_observed() {
+            self.show(now, event());
         }
-        let event = event();
+    }
+
+    #[cold]
+    fn show(&mut self, now: Instant, event: TraceEvent) {
         if tracing::enabled!(tracing::Level::TRACE) {
             tracing::trace!(at = ?now, ?event);
         }

@@ -23,7 +23,16 @@ impl Streams {
     }
 
     /// Writes RESET_STREAM, STOP_SENDING, MAX_* and *_BLOCKED frames, as many as fit.
+    #[inline]
     pub fn fill_control(&mut self, now: Instant, w: &mut FrameWriter<'_>) {
+        // Most packets have none.
+        if self.wants_control() {
+            self.fill_pending(now, w);
+        }
+    }
+
+    #[inline(never)]
+    fn fill_pending(&mut self, now: Instant, w: &mut FrameWriter<'_>) {
         let _ = self.fill_ends(w)
             && self.fill_max_data(now, w)
             && self.fill_stream_credits(now, w)

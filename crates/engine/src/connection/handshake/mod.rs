@@ -194,6 +194,12 @@ impl Handshake {
         [&self.initial, &self.handshake].into_iter().filter_map(|level| level.as_deref())
     }
 
+    /// True while there are keys for Initial or Handshake packets.
+    #[inline]
+    pub(crate) fn has_packet_keys(&self) -> bool {
+        self.levels().any(|level| level.keys.is_some())
+    }
+
     /// Acks of long-header packets whose time has come are due from now on.
     pub(crate) fn on_ack_timeouts(&mut self, now: Instant) {
         let levels = [&mut self.initial, &mut self.handshake].into_iter().flatten();

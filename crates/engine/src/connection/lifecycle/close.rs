@@ -23,6 +23,7 @@ impl Connection {
     }
 
     /// Closes with a transport error of the peer's making, or of ours (RFC 9000 5.2, 11.1).
+    #[cold]
     pub(crate) fn close_with(&mut self, now: Instant, error: TransportError) {
         let frame = CloseFrame::Transport(error.clone());
         self.begin_closing(now, frame, ConnectionError::TransportError(error));
@@ -63,6 +64,7 @@ impl Connection {
     }
 
     /// A datagram with our close, as long as one is due on some path.
+    #[cold]
     pub(crate) fn poll_close(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         self.lifecycle.close_to_send()?;
         let mut transmit = None;
@@ -111,6 +113,7 @@ impl Connection {
 
     /// PATH_ABANDON of the last path, on that path itself: the last packet there but for our close. Where another
     /// path opened by now it leaves there, as all others do (RFC 10069 3.4).
+    #[cold]
     pub(crate) fn poll_final_packet(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         let id = self.paths.no_path.as_ref()?.abandon_unsent?;
         if self.scheduling.full_sockets.hold_path(&self.paths.table, id) {

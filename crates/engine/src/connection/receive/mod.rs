@@ -190,6 +190,8 @@ impl Connection {
         None
     }
 
+    /// A datagram that is no train, as those of the handshake.
+    #[inline(never)]
     fn read_packets(&mut self, now: Instant, envelope: &Envelope, mut data: BytesMut) {
         if self.lifecycle.is_drained() {
             return;
@@ -290,6 +292,7 @@ impl Connection {
 
     /// RFC 9000 10.3.1: a datagram whose first packet cannot be read is a stateless reset if it ends in a token that we
     /// know, whatever it looks like: its header is random. The tokens to compare are as few as the ids in use.
+    #[cold]
     pub(crate) fn on_unread(&mut self, now: Instant, ending: Ending, bytes: usize, why: DropReason) {
         let is_token = |last: &[u8; 16]| self.paths.is_reset(ending.remote, last);
         if why != DropReason::Duplicate && ending.last_bytes.as_ref().is_some_and(is_token) {
@@ -328,6 +331,7 @@ impl Connection {
     }
 
     /// Tries again with packets that waited for keys, for all paths to be here, or for the connection ids of their own.
+    #[cold]
     pub(crate) fn read_waiting(&mut self, now: Instant) {
         let one_rtt = self.keys.as_deref().filter(|_| self.handshake.is_complete());
         for packet in self.receive.saved_packets.take_ready(&self.handshake, one_rtt) {

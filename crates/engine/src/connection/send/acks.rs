@@ -150,7 +150,8 @@ impl Acks {
         };
         let known = || carriers.iter().zip(&*heard);
         lively.clear();
-        if known().any(|one| is_silent(&one)) {
+        // One alone is as good as it is.
+        if carriers.len() > 1 && known().any(|one| is_silent(&one)) {
             lively.extend(known().filter(|one| !is_silent(one)).map(|(carrier, _)| *carrier));
         }
         // Where all are silent: no other path can, and a silent one is better than none.
@@ -212,18 +213,9 @@ impl Acks {
         // RFC 9001 5.7: a client's acks of 0.5-RTT data wait for keys, which are there
         let form = paths.ack_form();
         let exponent = self.delay_exponent;
-        self.copies.retain(|copy| {
-            if copy.carrier == carrier.id()
-                && let Some(path) = paths.path_mut(copy.of)
-            {
-                path.receive.fill_ack_copy(now, w, form, exponent);
-                // RFC 9000 13.2.4: one PING under way is enough
-                if copy.kind == CopyKind::Question && !path.is_awaiting_ack() {
-                    w.write_ping();
-                }
-            }
-            copy.carrier != carrier.id()
-        });
+        if !self.copies.is_empty() {
+            self.fill_copies(now, carrier, paths, w);
+        }
         let mut chosen = self.chosen.take().filter(|chosen| chosen.carriers.first() == Some(&carrier.id()));
         let mut at = 0;
         if chosen.as_ref().is_none_or(|chosen| chosen.at != now) {
@@ -250,18 +242,44 @@ impl Acks {
             if wanted && paths.path_at(carrier).is_some_and(|path| !path.is_awaiting_ack()) {
                 w.write_ping();
             }
-            let home = (paths.pairing() == Pairing::Paths && carrier.id() != of.id()).then_some(of.id()).filter(|_| {
-                let slots = paths.slot_at(of).zip(paths.slot_at(carrier));
-                slots.is_some_and(|(slot, carrier)| self.goes_home_too(now, slot, carrier))
-            });
-            let kind = |id| if id == of.id() { CopyKind::Question } else { CopyKind::Spare };
-            let others = carriers.iter().map(|id| (*id, kind(*id))).chain(home.map(|id| (id, CopyKind::Spare)));
-            for (id, kind) in others.filter(|(id, _)| *id != carrier.id()) {
-                match self.copies.iter_mut().find(|copy| (copy.carrier, copy.of) == (id, of.id())) {
-                    Some(copy) if kind == CopyKind::Question => copy.kind = kind,
-                    Some(_) => {}
-                    None => self.copies.push(AckCopy { carrier: id, of: of.id(), kind }),
+            if carriers.len() > 1 || carrier.id() != of.id() {
+                self.note_copies(now, of, carrier, &carriers, paths);
+            }
+        }
+    }
+
+    /// Copies of acks that wait for this carrier.
+    #[inline(never)]
+    fn fill_copies(&mut self, now: Instant, carrier: SlotPlace, paths: &mut Paths, w: &mut FrameWriter<'_>) {
+        let (form, exponent) = (paths.ack_form(), self.delay_exponent);
+        self.copies.retain(|copy| {
+            if copy.carrier == carrier.id()
+                && let Some(path) = paths.path_mut(copy.of)
+            {
+                path.receive.fill_ack_copy(now, w, form, exponent);
+                // RFC 9000 13.2.4: one PING under way is enough
+                if copy.kind == CopyKind::Question && !path.is_awaiting_ack() {
+                    w.write_ping();
                 }
+            }
+            copy.carrier != carrier.id()
+        });
+    }
+
+    /// An ack of `of` leaves by `carrier`: the other paths that are to carry it as well.
+    #[inline(never)]
+    fn note_copies(&mut self, now: Instant, of: SlotPlace, carrier: SlotPlace, carriers: &AckPaths, paths: &Paths) {
+        let home = (paths.pairing() == Pairing::Paths && carrier.id() != of.id()).then_some(of.id()).filter(|_| {
+            let slots = paths.slot_at(of).zip(paths.slot_at(carrier));
+            slots.is_some_and(|(slot, carrier)| self.goes_home_too(now, slot, carrier))
+        });
+        let kind = |id| if id == of.id() { CopyKind::Question } else { CopyKind::Spare };
+        let others = carriers.iter().map(|id| (*id, kind(*id))).chain(home.map(|id| (id, CopyKind::Spare)));
+        for (id, kind) in others.filter(|(id, _)| *id != carrier.id()) {
+            match self.copies.iter_mut().find(|copy| (copy.carrier, copy.of) == (id, of.id())) {
+                Some(copy) if kind == CopyKind::Question => copy.kind = kind,
+                Some(_) => {}
+                None => self.copies.push(AckCopy { carrier: id, of: of.id(), kind }),
             }
         }
     }

@@ -181,19 +181,9 @@ impl Scheduling {
         let owes = |path: &Path| path.owes_probe(Space::Data) || path.owes_validation();
         // Nearly always none.
         if table.slots().any(|slot| slot.path.as_deref().is_some_and(owes)) {
-            let found = self.next_pto_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
-            if let Some(choice) = found {
-                if table.path(choice.path).is_some_and(Path::is_fresh) {
-                    // The first packet of a path is full-sized, and takes along what waits on another one.
-                    let _ = self.next_reinjection(table, offer, offer.occasion, empty);
-                }
-                let takes_copies = choice.purpose == Purpose::Validation && self.copies.are_for(choice.path);
-                let with_copies = Choice { purpose: Purpose::Copies, ..choice };
-                return Some(if takes_copies && !empty.holds(choice.path, Purpose::Copies) {
-                    with_copies
-                } else {
-                    choice
-                });
+            let owed = self.next_owed(table, offer, empty);
+            if owed.is_some() {
+                return owed;
             }
         } else {
             self.responses_at = None;
@@ -204,6 +194,20 @@ impl Scheduling {
             return Some(Choice { path, purpose });
         }
         self.next_copy(table, offer, empty)
+    }
+
+    /// A probe or a path's validation.
+    #[cold]
+    fn next_owed(&mut self, table: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
+        let found = self.next_pto_probe(table, empty).or_else(|| self.next_validation(table, offer, empty));
+        let choice = found?;
+        if table.path(choice.path).is_some_and(Path::is_fresh) {
+            // The first packet of a path is full-sized, and takes along what waits on another one.
+            let _ = self.next_reinjection(table, offer, offer.occasion, empty);
+        }
+        let takes_copies = choice.purpose == Purpose::Validation && self.copies.are_for(choice.path);
+        let takes_copies = takes_copies && !empty.holds(choice.path, Purpose::Copies);
+        Some(if takes_copies { Choice { purpose: Purpose::Copies, ..choice } } else { choice })
     }
 
     /// A path that owes a probe after a time-out.
@@ -246,9 +250,11 @@ impl Scheduling {
 
     /// Copies that wait, on the fastest path that may carry them.
     fn next_copy(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
-        if self.copies.is_empty() {
-            return None;
-        }
+        if self.copies.is_empty() { None } else { self.next_of_copies(paths, offer, empty) }
+    }
+
+    #[inline(never)]
+    fn next_of_copies(&mut self, paths: &mut Paths, offer: &Offer, empty: &EmptyChoices) -> Option<Choice> {
         self.look(paths, offer.now, offer.side);
         let purpose = Purpose::Copies;
         let open = plait_schedule::candidates(self.views.list()).filter(|view| self.copies.wants(view.id));
@@ -272,6 +278,17 @@ impl Scheduling {
         if !paths.is_multipath() || offer.openings == Permission::Awaited || paths.open_slots().nth(1).is_none() {
             return None;
         }
+        self.reinject(paths, offer, occasion, empty)
+    }
+
+    #[inline(never)]
+    fn reinject(
+        &mut self,
+        paths: &mut Paths,
+        offer: &Offer,
+        occasion: Occasion,
+        empty: &EmptyChoices,
+    ) -> Option<Choice> {
         self.look(paths, offer.now, offer.side);
         let Self { reinjector, views, copies, .. } = self;
         reinjector.next(offer.now, occasion, views.list(), paths, copies, empty)
@@ -290,6 +307,11 @@ impl Scheduling {
         if empty.has_mtu_probe() || !datagrams.is_used() || offer.mtu_probes == Permission::Awaited {
             return None;
         }
+        self.search_idle(paths, offer)
+    }
+
+    #[inline(never)]
+    fn search_idle(&mut self, paths: &mut PathControl, offer: &Offer) -> Option<Choice> {
         let full = &self.full_sockets;
         let choice = paths.table.slots_mut().filter(|slot| slot.is_working()).find_map(|slot| {
             slot.sendable()?;

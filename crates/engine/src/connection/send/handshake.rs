@@ -22,10 +22,8 @@ enum Rider {
 
 impl Connection {
     /// Initial and Handshake packets, coalesced, on path 0; what waits for a 1-RTT packet rides in the room behind them.
+    #[cold]
     pub(crate) fn poll_handshake(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if self.handshake.levels().all(|level| level.keys.is_none()) {
-            return None;
-        }
         if self.scheduling.full_sockets.hold_path(&self.paths.table, PathId::ZERO) {
             return None;
         }

@@ -44,15 +44,15 @@ impl Connection {
     /// None when nothing can leave now.
     pub fn poll_transmit(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         buf.clear();
-        if let Some(transmit) = self.poll_close(now, buf) {
-            return Some(transmit);
-        }
         if !self.lifecycle.is_open() {
-            return None;
+            return self.poll_close(now, buf);
         }
-        let transmit = self.poll_handshake(now, buf);
+        let transmit = if self.handshake.has_packet_keys() { self.poll_handshake(now, buf) } else { None };
         let transmit = transmit.or_else(|| self.poll_other_addresses(now, buf));
-        let mut transmit = transmit.or_else(|| self.poll_final_packet(now, buf));
+        let mut transmit = match &self.paths.no_path {
+            Some(_) => transmit.or_else(|| self.poll_final_packet(now, buf)),
+            None => transmit,
+        };
         self.scheduling.begin_poll(now);
         let mut empty = EmptyChoices::default();
         while transmit.is_none() && empty.len() < MAX_EMPTY_CHOICES {

@@ -106,7 +106,7 @@ fn view(paths: &Paths, slot: &Slot, now: Instant, side: Side, full: &FullSockets
     let onlooker = Onlooker { paths, slot, now, side, full };
     match slot.own_snapshot(now, side) {
         Some(path) => Some(onlooker.view(&path)),
-        None => slot.lent_snapshot().map(|path| onlooker.view(&path)),
+        None => onlooker.lent_view(),
     }
 }
 
@@ -120,6 +120,12 @@ struct Onlooker<'a> {
 }
 
 impl Onlooker<'_> {
+    /// That of a path that somebody else serves.
+    #[cold]
+    fn lent_view(&self) -> Option<PathView> {
+        self.slot.lent_snapshot().map(|path| self.view(&path))
+    }
+
     /// In line, so that no more of the snapshot is made than is looked at.
     #[inline(always)]
     fn view(&self, path: &PathSnapshot) -> PathView {
