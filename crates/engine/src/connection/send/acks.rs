@@ -150,7 +150,7 @@ impl Acks {
         };
         let known = || carriers.iter().zip(&*heard);
         lively.clear();
-        // One alone is as good as it is.
+        // Where there is one, it is taken, silent or not.
         if carriers.len() > 1 && known().any(|one| is_silent(&one)) {
             lively.extend(known().filter(|one| !is_silent(one)).map(|(carrier, _)| *carrier));
         }
