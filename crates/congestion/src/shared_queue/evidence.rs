@@ -5,9 +5,10 @@
 //! Large changes weigh more than small ones, but none more than what is usual allows, so that no single event, such as
 //! the end of slow start, speaks for long.
 //!
-//! How large jitter is, samples that follow each other say, and the halves of an interval where it lasts. Behind a deep queue, where changes are much larger, two paths of one
-//! queue differ by next to nothing while it fills or drains evenly, and by when their packets met it where it turns. So two
-//! queues are found apart while they fill, which for both can take a long time and look much alike.
+//! How large jitter is, samples that follow each other say, and where it lasts for many packets the halves of each interval. Behind
+//! a deep queue, where changes are much larger, two paths of one queue differ by next to nothing while it fills or drains evenly,
+//! and by when their packets met it where it turns. So two queues are found apart while they fill, which for both can take a long
+//! time and look much alike.
 
 /// Differences up to this come from jitter, seconds, also where none is measured.
 const JITTER_S: f64 = 0.0021;
@@ -102,7 +103,7 @@ pub(super) struct Evidence {
     usual: Option<f64>,
     /// Usual [`Change::rough`]; none before the first.
     rough: Option<f64>,
-    /// Median of [`Change::halves`], nearly; a jitter of [`JITTER_S`] before the first.
+    /// Median of [`Change::halves`], nearly; the square of [`JITTER_S`] at first.
     halves: f64,
     /// Of the newest change: what happens in one queue is seen at two times.
     skew: f64,
