@@ -211,6 +211,7 @@ impl TransportError {
     }
 
     /// Names the frame at fault, unless one is named already.
+    #[cold]
     pub fn in_frame(mut self, frame_type: u64) -> Self {
         self.frame.get_or_insert(frame_type);
         self
@@ -218,6 +219,7 @@ impl TransportError {
 }
 
 impl From<Violation> for TransportError {
+    #[cold]
     fn from(v: Violation) -> Self {
         Self { code: v.code(), frame: None, violation: Some(v), reason: v.text().into() }
     }

@@ -240,7 +240,8 @@ pub struct FourTuple {
 impl FourTuple {
     /// True when a datagram that arrived on `other` belongs to this tuple: same remote, and the same
     /// local address unless ours is not known yet.
-    #[inline]
+    // One comparison in the program for all its callers: it is long, and where caches are cold code costs more than a call.
+    #[inline(never)]
     pub fn admits(&self, other: &Self) -> bool {
         self.remote == other.remote
             && self.local.port() == other.local.port()

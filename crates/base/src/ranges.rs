@@ -117,6 +117,19 @@ impl RangeSet {
         if range.is_empty() {
             return false;
         }
+        // Most are taken off the front.
+        match self.ranges.front_mut() {
+            Some(first) if (first.start..first.end).contains(&range.end) && range.start <= first.start => {
+                let is_change = first.start < range.end;
+                first.start = range.end;
+                is_change
+            }
+            _ => self.remove_within(range),
+        }
+    }
+
+    #[inline(never)]
+    fn remove_within(&mut self, range: Range<u64>) -> bool {
         let mut i = self.ranges.partition_point(|r| r.end <= range.start);
         let mut changed = false;
         while let Some(found) = self.ranges.get(i).cloned() {

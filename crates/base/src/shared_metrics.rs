@@ -171,10 +171,17 @@ impl SharedPathMetrics {
 
     /// Replaces the metrics of a path, or adds them.
     pub fn update(&mut self, metrics: PathMetrics) {
-        match self.paths.binary_search_by_key(&metrics.path, |p| p.path) {
-            Ok(i) => self.paths[i] = metrics,
-            Err(i) => self.paths.insert(i, metrics),
+        *self.entry(metrics.path) = metrics;
+    }
+
+    /// The metrics of a path, to be replaced; those of one that has not sent yet where it is not among them.
+    #[inline]
+    pub fn entry(&mut self, path: PathId) -> &mut PathMetrics {
+        let found = self.paths.iter().position(|p| p.path >= path).unwrap_or(self.paths.len());
+        if self.paths.get(found).is_none_or(|p| p.path != path) {
+            self.paths.insert(found, PathMetrics::new(path));
         }
+        &mut self.paths[found]
     }
 
     /// Forgets the metrics of a path that was closed.

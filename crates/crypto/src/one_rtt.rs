@@ -438,6 +438,7 @@ impl OneRttKeys {
         }
     }
 
+    #[inline(never)]
     fn prepare(&mut self) {
         if self.next.is_none() {
             let mut source = self.source.clone();

@@ -186,7 +186,13 @@ impl Datagrams {
     }
 
     /// Bytes of the datagram that is to be sent next in a packet with room for `room` bytes of frames.
+    #[inline]
     pub fn next_size_within(&self, room: usize) -> Option<usize> {
+        if self.outgoing.is_empty() { None } else { self.find_size_within(room) }
+    }
+
+    #[inline(never)]
+    fn find_size_within(&self, room: usize) -> Option<usize> {
         let max = self.max_size(room)?;
         self.outgoing.iter().map(Bytes::len).find(|len| *len <= max)
     }

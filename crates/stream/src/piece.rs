@@ -86,8 +86,14 @@ pub(crate) fn settle_all<'a>(newest_first: impl Iterator<Item = &'a mut Piece>, 
 }
 
 /// Gives back the places of a queue that was much longer once; costs O(1) for each piece taken from it.
+#[inline]
 pub(crate) fn shrink<T>(queue: &mut VecDeque<T>) {
     if queue.capacity() > SMALL_QUEUE && queue.len() < queue.capacity() / 4 {
-        queue.shrink_to(SMALL_QUEUE.max(2 * queue.len()));
+        shrink_now(queue);
     }
+}
+
+#[cold]
+fn shrink_now<T>(queue: &mut VecDeque<T>) {
+    queue.shrink_to(SMALL_QUEUE.max(2 * queue.len()));
 }

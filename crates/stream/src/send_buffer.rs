@@ -201,6 +201,13 @@ impl SendBuffer {
         let mut at = range.start;
         let first = self.chunk_of(at);
         self.read_last.set(self.released + first as u64);
+        if let Some(k) = self.kept.get(first) {
+            // Mostly it holds all of them.
+            let place = (at - k.start) as usize..(range.end - k.start) as usize;
+            if let Some(bytes) = k.bytes.get(place) {
+                return packet.extend_from_slice(bytes);
+            }
+        }
         for k in self.kept.range(first..) {
             if at >= range.end {
                 return;

@@ -181,9 +181,16 @@ impl StreamTable {
         limit
     }
 
+    // One look-up in the program for all its callers: where caches are cold, code costs more than a call.
+    #[inline(never)]
+    fn entry(&mut self, id: StreamId) -> Option<&mut StreamEntry> {
+        self.entries.get_mut(&id)
+    }
+
     /// The sending half, when it is in use.
+    #[inline]
     pub(crate) fn send(&mut self, id: StreamId) -> Option<&mut SendHalf> {
-        match self.entries.get_mut(&id).map(|e| &mut e.send) {
+        match self.entry(id).map(|e| &mut e.send) {
             Some(Half::Live(half)) => Some(half),
             _ => None,
         }
@@ -191,12 +198,14 @@ impl StreamTable {
 
     /// The sending half, brought into use when it is fresh.
     pub(crate) fn use_send(&mut self, id: StreamId) -> Option<&mut SendHalf> {
-        let half = &mut self.entries.get_mut(&id)?.send;
+        let first = self.first;
+        let is_ours = id.initiator() == self.side;
+        let half = &mut self.entry(id)?.send;
         if matches!(half, Half::Fresh) {
-            let limit = match (id.dir(), id.initiator() == self.side) {
-                (Dir::Uni, _) => self.first.send_ours_uni,
-                (Dir::Bi, true) => self.first.send_ours_bidi,
-                (Dir::Bi, false) => self.first.send_theirs_bidi,
+            let limit = match (id.dir(), is_ours) {
+                (Dir::Uni, _) => first.send_ours_uni,
+                (Dir::Bi, true) => first.send_ours_bidi,
+                (Dir::Bi, false) => first.send_theirs_bidi,
             };
             *half = Half::Live(Box::new(SendHalf::new(limit)));
         }
@@ -208,7 +217,7 @@ impl StreamTable {
 
     /// The receiving half, when it is in use.
     pub(crate) fn receive(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
-        match self.entries.get_mut(&id).map(|e| &mut e.receive) {
+        match self.entry(id).map(|e| &mut e.receive) {
             Some(Half::Live(half)) => Some(half),
             _ => None,
         }
@@ -216,9 +225,10 @@ impl StreamTable {
 
     /// The receiving half, brought into use when it is fresh.
     pub(crate) fn use_receive(&mut self, id: StreamId) -> Option<&mut ReceiveHalf> {
-        let half = &mut self.entries.get_mut(&id)?.receive;
+        let credit = self.first.receive;
+        let half = &mut self.entry(id)?.receive;
         if matches!(half, Half::Fresh) {
-            *half = Half::Live(Box::new(ReceiveHalf::new(self.first.receive)));
+            *half = Half::Live(Box::new(ReceiveHalf::new(credit)));
         }
         match half {
             Half::Live(half) => Some(half),
@@ -253,25 +263,26 @@ impl StreamTable {
 
     /// The sending half is over.
     pub(crate) fn close_send(&mut self, id: StreamId) {
-        if let Some(entry) = self.entries.get_mut(&id) {
-            entry.send = Half::Over;
+        let Some(entry) = self.entry(id) else { return };
+        entry.send = Half::Over;
+        if matches!(entry.receive, Half::Over) {
+            self.remove(id);
         }
-        self.remove_if_over(id);
     }
 
     /// The receiving half is over.
     pub(crate) fn close_receive(&mut self, id: StreamId) {
-        if let Some(entry) = self.entries.get_mut(&id) {
-            entry.receive = Half::Over;
+        let Some(entry) = self.entry(id) else { return };
+        entry.receive = Half::Over;
+        if matches!(entry.send, Half::Over) {
+            self.remove(id);
         }
-        self.remove_if_over(id);
     }
 
     /// RFC 9000 4.4: a stream goes when both halves are over; until then each counts for itself.
-    fn remove_if_over(&mut self, id: StreamId) {
-        let over = |e: &StreamEntry| matches!((&e.send, &e.receive), (Half::Over, Half::Over));
-        if self.entries.get(&id).is_some_and(over) {
-            self.entries.remove(&id);
+    #[inline(never)]
+    fn remove(&mut self, id: StreamId) {
+        if self.entries.remove(&id).is_some() {
             let counts = if id.initiator() == self.side { &mut self.ours } else { &mut self.theirs };
             counts[id.dir() as usize].closed += 1;
         }

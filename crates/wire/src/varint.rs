@@ -84,6 +84,14 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads a variable-length integer of one byte; takes nothing where there is none.
+    #[inline]
+    pub(crate) fn one_byte_varint(&mut self) -> Option<u64> {
+        let (first, rest) = self.rest.split_first().filter(|(first, _)| *first >> 6 == 0)?;
+        self.rest = rest;
+        Some(u64::from(*first))
+    }
+
     /// Reads one byte.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use plait_base::observe::{DropReason, Observer, TraceEvent};
 use plait_base::{CloseCode, FourTuple, Instant, PathId, limits};
 use plait_stream::StreamEvent;
+use tracing::level_filters::LevelFilter;
 
 use super::lifecycle::ConnectionError;
 use crate::io::EndpointEvent;
@@ -155,11 +156,14 @@ impl Events {
     }
 
     /// True where somebody sees what [`Self::observe`] shows.
+    #[inline]
     pub(crate) fn is_observed(&self) -> bool {
-        self.observer.is_some() || tracing::enabled!(tracing::Level::TRACE)
+        // Whether anybody hears of this very level is asked when there is something to show.
+        self.observer.is_some() || LevelFilter::current() == LevelFilter::TRACE
     }
 
     /// Shows an event to tracing and to the observer, if any.
+    #[inline]
     pub(crate) fn observe(&mut self, now: Instant, event: impl FnOnce() -> TraceEvent) {
         if self.is_observed() {
             self.show(now, event());

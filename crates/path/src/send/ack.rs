@@ -87,7 +87,13 @@ impl SendFlow {
             self.controller.on_spurious();
         }
         if newly_acked.packets > 0 {
-            self.detect_lost(now, space, shared, feedback);
+            // What is acked to the last packet has lost none.
+            if self.space(space).is_some_and(|state| state.sent.has_unresolved()) {
+                self.detect_lost(now, space, shared, feedback);
+            } else if let Some(state) = self.space_mut(space) {
+                state.loss_at = None;
+                state.sent.lost_since = None;
+            }
             self.pacer.set_company(self.company(now, shared));
         }
         let shortcut = if self.controller.is_ack_clocked() { self.shortcut() } else { Duration::ZERO };

@@ -585,7 +585,8 @@ impl SendFlow {
     }
 
     fn update_shared(&self, shared: &mut SharedPathMetrics) {
-        let mut metrics = PathMetrics {
+        let metrics = shared.entry(self.path);
+        *metrics = PathMetrics {
             window_bytes: self.controller.window(),
             ssthresh_bytes: self.controller.ssthresh(),
             rtt: self.rtt.measured(),
@@ -598,8 +599,7 @@ impl SendFlow {
             acked_at: self.timer.acked_at(),
             ..PathMetrics::new(self.path)
         };
-        self.controller.add_to_metrics(&mut metrics);
-        shared.update(metrics);
+        self.controller.add_to_metrics(metrics);
     }
 
     /// The keys of `space` are gone: its packets leave the flight and nothing of them is sent again

@@ -17,9 +17,14 @@ struct Windows {
 impl Windows {
     fn note(&mut self, now: Instant, value: Duration, pick: fn(Duration, Duration) -> Duration) {
         if now.since(self.since) >= WINDOW {
-            (self.picked, self.since) = ([None, self.picked[0]], now);
+            self.turn(now);
         }
         self.picked[0] = Some(self.picked[0].map_or(value, |picked| pick(picked, value)));
+    }
+
+    #[cold]
+    fn turn(&mut self, now: Instant) {
+        (self.picked, self.since) = ([None, self.picked[0]], now);
     }
 
     #[inline]

@@ -268,9 +268,30 @@ impl SentPackets {
         self.ack_only -= usize::from(!packet.in_flight);
     }
 
+    /// True where a packet is outstanding, or lost and remembered.
+    #[inline]
+    pub(crate) fn has_unresolved(&self) -> bool {
+        !self.unresolved.is_empty()
+    }
+
     /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and
     /// unacknowledged acks after `keep`.
+    #[inline]
     pub(crate) fn trim(&mut self, now: Instant, keep: Duration) {
+        if self.has_unresolved() { self.forget_front(now, keep) } else { self.forget_all() }
+    }
+
+    /// All packets were acked: nothing more is to come of any.
+    #[inline]
+    fn forget_all(&mut self) {
+        self.base = self.next();
+        self.frames_base += self.frames.len() as u64;
+        self.entries.clear();
+        self.frames.clear();
+        self.cursor = self.base;
+    }
+
+    fn forget_front(&mut self, now: Instant, keep: Duration) {
         loop {
             self.forget_settled();
             let gone = self.entries.front().is_some_and(|front| match front.state {

@@ -33,6 +33,13 @@ impl Counters {
     /// Counts packets that arrived.
     pub(crate) fn on_acked(&mut self, packets: u64) {
         self.packets_acked += packets;
+        if self.recent_loss >> RECENT_SHIFT > 0 {
+            self.forget_losses(packets);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_losses(&mut self, packets: u64) {
         // After so many nothing is left of older losses.
         for _ in 0..packets.min(256) {
             self.recent_loss -= self.recent_loss >> RECENT_SHIFT;

@@ -247,8 +247,14 @@ impl Paths {
         let at = id.0.checked_sub(first.0)? as usize;
         match self.slots.get(at) {
             Some(slot) if slot.id == id => Some(at),
-            _ => self.slots.binary_search_by_key(&id, |slot| slot.id).ok(),
+            _ => self.search(id),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn search(&self, id: PathId) -> Option<usize> {
+        self.slots.binary_search_by_key(&id, |slot| slot.id).ok()
     }
 
     /// The path of an id, open or closing.

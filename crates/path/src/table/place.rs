@@ -45,8 +45,15 @@ impl Paths {
     pub fn slot_at(&self, place: SlotPlace) -> Option<&Slot> {
         match self.slots.get(place.at) {
             Some(slot) if slot.id == place.id => Some(slot),
-            _ => self.slot(place.id),
+            _ => self.slots.get(self.moved_to(place)?),
         }
+    }
+
+    /// Where the slot is by now, others having come or gone before it.
+    #[cold]
+    #[inline(never)]
+    fn moved_to(&self, place: SlotPlace) -> Option<usize> {
+        self.index(place.id)
     }
 
     /// The slot that was found, to change.
@@ -54,7 +61,7 @@ impl Paths {
     pub fn slot_at_mut(&mut self, place: SlotPlace) -> Option<&mut Slot> {
         let at = match self.slots.get(place.at) {
             Some(slot) if slot.id == place.id => place.at,
-            _ => self.index(place.id)?,
+            _ => self.moved_to(place)?,
         };
         self.slots.get_mut(at)
     }

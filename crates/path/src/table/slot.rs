@@ -167,9 +167,12 @@ impl Slot {
     #[inline]
     pub fn other_addresses_due(&self, least_bytes: u64, is_held: impl Fn(&FourTuple) -> bool) -> Option<FourTupleRole> {
         let addresses = &self.path.as_deref()?.addresses;
-        if !addresses.has_others() || !self.is_open() {
-            return None;
-        }
+        if addresses.has_others() && self.is_open() { self.due_elsewhere(least_bytes, is_held) } else { None }
+    }
+
+    #[cold]
+    fn due_elsewhere(&self, least_bytes: u64, is_held: impl Fn(&FourTuple) -> bool) -> Option<FourTupleRole> {
+        let addresses = &self.path.as_deref()?.addresses;
         let is_due = |state: &FourTupleState| {
             state.wants_send() && state.amplification_room() >= least_bytes && !is_held(&state.tuple())
         };

@@ -21,17 +21,21 @@ impl Slots {
     /// All but dormant ones at the end.
     #[inline]
     pub(super) fn awake(&self) -> &[Slot] {
-        let (awake, dormant) = self.all.split_at(self.awake);
-        debug_assert!(dormant.iter().all(Slot::is_dormant), "changed without being awake");
-        awake
+        self.check();
+        self.all.get(..self.awake).unwrap_or(&self.all)
+    }
+
+    fn check(&self) {
+        let dormant = || self.all.iter().skip(self.awake);
+        debug_assert!(dormant().all(Slot::is_dormant), "changed without being awake");
     }
 
     /// The same, to change.
     #[inline]
     pub(super) fn awake_mut(&mut self) -> &mut [Slot] {
-        let (awake, dormant) = self.all.split_at_mut(self.awake);
-        debug_assert!(dormant.iter().all(Slot::is_dormant), "changed without being awake");
-        awake
+        self.check();
+        let awake = self.awake.min(self.all.len());
+        self.all.get_mut(..awake).unwrap_or_default()
     }
 
     /// One of them, to change; it is awake from now on, and so are those before it.

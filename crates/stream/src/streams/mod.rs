@@ -86,6 +86,7 @@ struct Tally {
 const AMPLE_CREDIT_BYTES: u64 = 1 << 40;
 
 impl Tally {
+    #[inline(never)]
     fn of(half: &SendHalf) -> Self {
         let is_growing = half.end == crate::send::StreamEnd::Open && half.buffer.held_bytes() > 0;
         Self {
@@ -100,6 +101,7 @@ impl Tally {
     }
 
     /// A stream's share changed.
+    #[inline(never)]
     fn shift(&mut self, before: Self, after: Self) {
         self.fresh = self.fresh + after.fresh - before.fresh;
         self.lost = self.lost + after.lost - before.lost;
@@ -283,19 +285,12 @@ impl Streams {
 
     /// Changes a sending half that is in use and keeps the sums and the ready queue in step.
     fn change<R>(&mut self, id: StreamId, change: impl FnOnce(&mut SendHalf) -> R) -> Option<R> {
-        let half = self.table.send(id)?;
+        let Self { table, tally, ready, send, .. } = self;
+        let half = table.send(id)?;
         let before = Tally::of(half);
         let result = change(half);
-        self.tally.shift(before, Tally::of(half));
-        let due = match half.turn {
-            Turn::Ready => false,
-            Turn::Idle => half.has_backlog(),
-            Turn::Blocked => half.can_send(self.send.left()),
-        };
-        if due {
-            half.turn = Turn::Ready;
-            self.ready.push(id, half.priority);
-        }
+        tally.shift(before, Tally::of(half));
+        take_turn(id, half, ready, send.left());
         Some(result)
     }
 
@@ -333,6 +328,20 @@ impl Streams {
             self.tally.writers -= 1;
             self.events.push_back(StreamEvent::Writable(id));
         }
+    }
+}
+
+/// Queues a stream that has got something to send, where `credit` bytes of the connection's limit are left.
+#[inline(never)]
+fn take_turn(id: StreamId, half: &mut SendHalf, ready: &mut ReadyQueue, credit: u64) {
+    let is_due = match half.turn {
+        Turn::Ready => false,
+        Turn::Idle => half.has_backlog(),
+        Turn::Blocked => half.can_send(credit),
+    };
+    if is_due {
+        half.turn = Turn::Ready;
+        ready.push(id, half.priority);
     }
 }
 

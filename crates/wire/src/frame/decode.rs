@@ -35,6 +35,7 @@ pub struct Frames<'a> {
     rest: Reader<'a>,
     kind: Option<PacketKind>,
     state: Walk,
+    frame_type: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ impl<'a> Frames<'a> {
     /// Walks over `payload`, whatever packet it came in.
     #[inline]
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { rest: Reader::new(payload), kind: None, state: Walk::Start }
+        Self { rest: Reader::new(payload), kind: None, state: Walk::Start, frame_type: types::PADDING }
     }
 
     /// Walks over the `payload` of a packet of this kind: frames that it may not carry are
@@ -58,20 +59,38 @@ impl<'a> Frames<'a> {
         Self { kind: Some(kind), ..Self::new(payload) }
     }
 
+    /// The type of the frame that was read last.
+    #[inline]
+    pub fn frame_type(&self) -> u64 {
+        self.frame_type
+    }
+
     fn read(&mut self) -> Result<Frame<'a>, FrameError> {
-        let before = self.rest.remaining();
         let fault = |frame_type| move |violation| FrameError { frame_type, violation };
-        let frame_type = self.rest.varint().map_err(|t| fault(0)(t.into()))?;
-        // RFC 9000 12.4: a frame type takes the fewest bytes.
-        if before - self.rest.remaining() != varint::size(frame_type) {
-            return Err(fault(frame_type)(Violation::FrameTypeNotMinimal));
-        }
+        // Nearly all types take one byte.
+        let frame_type = match self.rest.one_byte_varint() {
+            Some(frame_type) => frame_type,
+            None => self.long_type()?,
+        };
+        self.frame_type = frame_type;
         if self.kind.is_some_and(|kind| !types::is_allowed(frame_type, kind)) {
             let violation =
                 if types::is_known(frame_type) { Violation::FrameNotAllowedHere } else { Violation::UnknownFrame };
             return Err(fault(frame_type)(violation));
         }
         self.body(frame_type).map_err(fault(frame_type))
+    }
+
+    #[cold]
+    fn long_type(&mut self) -> Result<u64, FrameError> {
+        let before = self.rest.remaining();
+        let read = self.rest.varint();
+        let frame_type = read.map_err(|why| FrameError { frame_type: types::PADDING, violation: why.into() })?;
+        // RFC 9000 12.4: a frame type takes the fewest bytes.
+        if before - self.rest.remaining() != varint::size(frame_type) {
+            return Err(FrameError { frame_type, violation: Violation::FrameTypeNotMinimal });
+        }
+        Ok(frame_type)
     }
 
     fn body(&mut self, frame_type: u64) -> Result<Frame<'a>, Violation> {

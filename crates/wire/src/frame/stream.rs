@@ -44,6 +44,12 @@ impl<'a> Stream<'a> {
         Ok(Self { id, offset, fin: frame_type & types::STREAM_FIN != 0, data })
     }
 
+    /// True where the first frame of a payload is a STREAM frame, as far as its type says.
+    #[inline]
+    pub fn begins(payload: &[u8]) -> bool {
+        payload.first().is_some_and(|first| (types::STREAM..=types::STREAM_LAST).contains(&u64::from(*first)))
+    }
+
     /// The STREAM frame that is all of a payload; none where there is anything else, or anything wrong.
     // It has one caller, once a packet: whether it is inlined there must not depend on what stands beside it.
     #[inline(always)]

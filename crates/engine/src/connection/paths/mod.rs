@@ -176,6 +176,12 @@ impl PathControl {
         self.news.shrink_to_fit();
     }
 
+    /// True where others must hear something.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
     /// What others must hear next.
     pub(crate) fn poll_news(&mut self) -> Option<PathNews> {
         self.news.pop_front()

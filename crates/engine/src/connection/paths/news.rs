@@ -41,34 +41,42 @@ pub(crate) enum PathNews {
 
 impl Connection {
     /// Hands on what happened to paths; called after whatever may have changed them.
+    #[inline]
     pub(crate) fn on_path_news(&mut self, now: Instant) {
         self.scheduling.views.expire();
-        while let Some(news) = self.paths.poll_news() {
-            match news {
-                PathNews::Application(event) => self.events.path(event),
-                PathNews::Endpoint(event) => self.events.tell_endpoint(event),
-                PathNews::State { id, tuple, state } => {
-                    self.paths.table.review_report(now);
-                    self.events.observe(now, || TraceEvent::Path { path: id, tuple, state });
-                }
-                PathNews::Reported { id, report } => {
-                    self.events.observe(now, || TraceEvent::PeerReport { path: id, report });
-                }
-                PathNews::Mtu { id, bytes } => self.events.observe(now, || TraceEvent::Mtu { path: id, bytes }),
-                PathNews::ProbeTimeout { id, count } => {
-                    self.events.observe(now, || TraceEvent::ProbeTimeout { path: id, count });
-                }
-                PathNews::SendAgain { id, frames } => {
-                    frames.iter().for_each(|frame| self.on_frame_lost(now, id, frame));
-                }
-                PathNews::Undelivered { id, feedback } => {
-                    self.process_acked_and_lost(now, id, feedback);
-                }
-                PathNews::RoomShrank => drop_unfit_datagrams(&mut self.datagrams, &self.paths.table),
-                PathNews::Closing { id } => self.scheduling.on_path_closing(id),
-                PathNews::HostProven => self.issue_tokens(now),
-                PathNews::Close(error) => self.close_with(now, error),
+        // Nearly always there is none.
+        while self.paths.has_news() {
+            PathNews::hand_on(self, now);
+        }
+    }
+}
+
+impl PathNews {
+    /// Tells those whom the next news are for.
+    #[cold]
+    fn hand_on(connection: &mut Connection, now: Instant) {
+        let Connection { paths, events, datagrams, scheduling, .. } = connection;
+        let Some(news) = paths.poll_news() else { return };
+        match news {
+            Self::Application(event) => events.path(event),
+            Self::Endpoint(event) => events.tell_endpoint(event),
+            Self::State { id, tuple, state } => {
+                paths.table.review_report(now);
+                events.observe(now, || TraceEvent::Path { path: id, tuple, state });
             }
+            Self::Reported { id, report } => events.observe(now, || TraceEvent::PeerReport { path: id, report }),
+            Self::Mtu { id, bytes } => events.observe(now, || TraceEvent::Mtu { path: id, bytes }),
+            Self::ProbeTimeout { id, count } => {
+                events.observe(now, || TraceEvent::ProbeTimeout { path: id, count });
+            }
+            Self::SendAgain { id, frames } => {
+                frames.iter().for_each(|frame| connection.on_frame_lost(now, id, frame));
+            }
+            Self::Undelivered { id, feedback } => connection.process_acked_and_lost(now, id, feedback),
+            Self::RoomShrank => drop_unfit_datagrams(datagrams, &paths.table),
+            Self::Closing { id } => scheduling.on_path_closing(id),
+            Self::HostProven => connection.issue_tokens(now),
+            Self::Close(error) => connection.close_with(now, error),
         }
     }
 }

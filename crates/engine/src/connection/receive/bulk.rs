@@ -262,6 +262,7 @@ impl Connection {
     /// Reads packets from the first on, as long as each is one STREAM frame and numbered next to the one before, above all that
     /// came earlier, and came to where the path is. Says how many; others are read one by one. `front` are those that were
     /// read while they were opened, of which `at` is the last.
+    #[inline(never)]
     pub(super) fn read_bulk(
         &mut self,
         at: &mut Arrival,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use plait_base::PathId;
 use plait_crypto::{OpenError, OpenKeys, Unmasked};
+use plait_wire::frame::Stream;
 use plait_wire::header::{PacketSpan, packet_number};
 
 /// A packet without its protection.
@@ -38,6 +39,14 @@ impl TrainPacket {
         Some((*number, datagram, datagram.get(payload.clone())?))
     }
 
+    /// True where its first frame is one of a stream; `train` holds all datagrams.
+    #[inline]
+    pub(crate) fn begins_with_stream(&self, train: &[u8]) -> bool {
+        let opened = self.opened.as_ref().ok();
+        let payload = opened.and_then(|opened| train.get(self.place.start + opened.payload.start..));
+        payload.is_some_and(Stream::begins)
+    }
+
     /// Where in the train its frames end, where it was opened.
     #[inline]
     pub(crate) fn payload_end(&self) -> usize {
@@ -58,7 +67,8 @@ impl Opener for &OpenKeys {
 impl OpenedPacket {
     /// Opens a packet in place: its header is unmasked, its number made whole beside the `expected` one, its payload
     /// decrypted (RFC 9001 5.4.1, RFC 9000 17.1).
-    #[inline]
+    // Once a packet: whether it is inlined there must not depend on what stands beside it.
+    #[inline(always)]
     pub(crate) fn open(
         packet: &mut [u8],
         span: PacketSpan,

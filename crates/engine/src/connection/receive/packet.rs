@@ -4,6 +4,7 @@ use bytes::Bytes;
 use plait_base::observe::{DropReason, TraceEvent};
 use plait_base::{PathId, Space, TransportError, Violation};
 use plait_path::Eliciting;
+use plait_path::table::Admission;
 use plait_wire::frame::{Frame, Frames, types};
 use plait_wire::header::PacketKind;
 
@@ -40,7 +41,8 @@ impl Connection {
         payload: &[u8],
         memory: &Bytes,
     ) -> Result<(), TransportError> {
-        if at.space == Space::Data {
+        // Nearly always the path is open.
+        if at.space == Space::Data && at.admission != Admission::Open {
             match self.admit(at, payload, memory)? {
                 MayRead::Now => {}
                 MayRead::AwaitsCids => {
@@ -53,8 +55,7 @@ impl Connection {
                 }
             }
         }
-        let &Arrival { path, space, number, .. } = at;
-        let bytes = packet_bytes as u16;
+        let (&Arrival { path, space, number, .. }, bytes) = (at, packet_bytes as u16);
         self.events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
         if at.kind == PacketKind::Handshake {
             self.paths.on_handshake_packet();
@@ -70,9 +71,9 @@ impl Connection {
         let (mut eliciting, mut probing) = (Eliciting::No, true);
         // None: no payload of the application.
         let mut stream_bytes = None;
-        for frame in Frames::in_packet(payload, at.kind) {
-            let frame = frame?;
-            let frame_type = frame.frame_type();
+        let mut frames = Frames::in_packet(payload, at.kind);
+        while let Some(frame) = frames.next() {
+            let (frame, frame_type) = (frame?, frames.frame_type());
             if types::is_ack_eliciting(frame_type) {
                 eliciting = Eliciting::Yes;
             }

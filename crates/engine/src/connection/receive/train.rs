@@ -158,7 +158,8 @@ impl Connection {
         let now = at.now;
         let mut rest = packets;
         while let Some((packet, others)) = rest.split_first().filter(|_| !self.lifecycle.is_drained()) {
-            let read = self.read_bulk(&mut at, rest, memory, std::mem::take(&mut front));
+            let begins_bulk = front.count > 0 || packet.begins_with_stream(memory);
+            let read = if begins_bulk { self.read_bulk(&mut at, rest, memory, std::mem::take(&mut front)) } else { 0 };
             if read > 0 {
                 rest = rest.get(read..).unwrap_or_default();
                 continue;

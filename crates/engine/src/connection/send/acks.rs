@@ -136,24 +136,13 @@ impl Acks {
         if self.carriers.is_empty() {
             self.look(paths, full);
         }
-        let Self { route, carriers, heard, lively, .. } = self;
         let pairing = paths.pairing();
-        let of_heard =
-            of.path.as_deref().and_then(|path| path.receive.heard_at()).filter(|_| pairing == Pairing::Paths);
-        // A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must
-        // not swallow the acks of `of` as well. Also where every path counts as failed: the one that still brings
-        // packets is the better guess.
-        let is_silent = |one: &(&AckCarrier, &(Option<Instant>, Duration))| {
-            let (carrier, (heard_at, pto)) = *one;
-            let silence = |at: Instant| heard_at.map_or(Duration::MAX, |own| at.since(own));
-            carrier.id != of.id && of_heard.is_some_and(|at| silence(at) > *pto)
-        };
-        let known = || carriers.iter().zip(&*heard);
-        lively.clear();
+        self.lively.clear();
         // Where there is one, it is taken, silent or not.
-        if carriers.len() > 1 && known().any(|one| is_silent(&one)) {
-            lively.extend(known().filter(|one| !is_silent(one)).map(|(carrier, _)| *carrier));
+        if self.carriers.len() > 1 {
+            self.leave_out_silent(pairing, of);
         }
+        let Self { route, carriers, lively, .. } = self;
         // Where all are silent: no other path can, and a silent one is better than none.
         let carriers = if lively.is_empty() { &*carriers } else { &*lively };
         let is_failed = |carrier: &AckCarrier| carrier.state == PathState::Failed;
@@ -170,6 +159,22 @@ impl Acks {
         // An application's policy may name any id: what cannot carry an ack now counts as not chosen.
         chosen.retain(|id| carriers.iter().any(|carrier| carrier.id == *id));
         chosen
+    }
+
+    /// A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must not swallow the
+    /// acks of `of` as well. Also where every path counts as failed: the one that still brings packets is the better guess.
+    #[inline(never)]
+    fn leave_out_silent(&mut self, pairing: Pairing, of: &Slot) {
+        let of_heard = of.path.as_deref().and_then(|path| path.receive.heard_at());
+        let Some(of_heard) = of_heard.filter(|_| pairing == Pairing::Paths) else { return };
+        let is_silent = |one: &(&AckCarrier, &(Option<Instant>, Duration))| {
+            let (carrier, (heard_at, pto)) = *one;
+            carrier.id != of.id && heard_at.map_or(Duration::MAX, |own| of_heard.since(own)) > *pto
+        };
+        let known = || self.carriers.iter().zip(&self.heard);
+        if known().any(|one| is_silent(&one)) {
+            self.lively.extend(known().filter(|one| !is_silent(one)).map(|(carrier, _)| *carrier));
+        }
     }
 
     /// An ack that is due, on the path that the policy wants it on.

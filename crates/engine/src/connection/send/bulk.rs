@@ -17,9 +17,10 @@ use crate::connection::Connection;
 use crate::connection::events::Events;
 use crate::connection::paths::PathControl;
 use crate::connection::send::choice::{DataKeys, Offer, Permission};
-use crate::connection::send::purpose::Purpose;
+use crate::connection::send::purpose::{EmptyChoices, Purpose};
 use crate::connection::send::reinject::Reinjector;
 use crate::connection::send::scheduling::Scheduling;
+use crate::io::More;
 
 /// A train of which at least one packet is in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,40 @@ pub(crate) struct Train {
     pub(crate) count: usize,
     /// Packets that it may have.
     pub(crate) max: usize,
+}
+
+impl Train {
+    /// What its next packet is for, `purpose` having been that of the last; where it ends, whether anything else may leave now.
+    #[inline(never)]
+    pub(super) fn go_on(
+        &mut self,
+        connection: &mut Connection,
+        now: Instant,
+        purpose: Purpose,
+        buf: &mut Vec<u8>,
+    ) -> Result<Purpose, More> {
+        let place = self.place;
+        let mut offer = connection.offer(now).ok_or(More::Possible)?;
+        if purpose == Purpose::Data && connection.scheduling.begins_bulk(&connection.paths, &offer, place) {
+            let before = self.count;
+            if connection.fill_train(now, self, buf) == TrainEnd::Closed {
+                return Err(More::Possible);
+            }
+            if self.count > before {
+                offer = connection.offer(now).ok_or(More::Possible)?;
+            }
+        }
+        let Connection { scheduling, paths, streams, datagrams, .. } = connection;
+        // What held packets back so far holds them no longer, or is found again.
+        scheduling.held_until = None;
+        match scheduling.next_packet(paths, streams, datagrams, &offer, &EmptyChoices::default()) {
+            Some(next) if next.path == place.id() && next.purpose.joins_trains() => Ok(next.purpose),
+            Some(_) => Err(More::Possible),
+            // All that goes before the scheduler was asked for before this train, and waits for nothing that it carries.
+            None if offer.mtu_probes == Permission::Given && connection.lifecycle.is_open() => Err(More::Nothing),
+            None => Err(More::Possible),
+        }
+    }
 }
 
 impl Connection {

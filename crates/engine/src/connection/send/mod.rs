@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, Space};
 use plait_path::table::Slot;
-use plait_path::{Built, Departure, FourTupleRole, Pad, Padding, Path, TRAIN_PADDING_BYTES, TrainEnd};
+use plait_path::{Built, Departure, FourTupleRole, Pad, Padding, Path, TRAIN_PADDING_BYTES};
 use plait_schedule::reinject::Occasion;
 use plait_schedule::{Backlog, Demand, DemandKind};
 use plait_stream::Datagrams;
@@ -126,28 +126,10 @@ impl Connection {
             if built.bytes < train.segment || train.count >= train.max || single || stunted {
                 break;
             }
-            let Some(mut offer) = self.offer(now) else { break };
-            if purpose == Purpose::Data && self.scheduling.begins_bulk(&self.paths, &offer, place) {
-                let before = train.count;
-                if self.fill_train(now, &mut train, buf) == TrainEnd::Closed {
-                    break;
-                }
-                if train.count > before {
-                    let Some(anew) = self.offer(now) else { break };
-                    offer = anew;
-                }
-            }
-            let none = EmptyChoices::default();
-            // What held packets back so far holds them no longer, or is found again.
-            self.scheduling.held_until = None;
-            match self.scheduling.next_packet(&mut self.paths, &mut self.streams, &self.datagrams, &offer, &none) {
-                Some(next) if next.path == id && next.purpose.joins_trains() => purpose = next.purpose,
-                Some(_) => break,
-                None => {
-                    // All that goes before the scheduler was asked for before this train, and waits for nothing that it carries.
-                    if offer.mtu_probes == Permission::Given && self.lifecycle.is_open() {
-                        more = More::Nothing;
-                    }
+            match train.go_on(self, now, purpose, buf) {
+                Ok(next) => purpose = next,
+                Err(end) => {
+                    more = end;
                     break;
                 }
             }

@@ -206,6 +206,30 @@ impl AckRoute for Fastest {
     }
 
     fn choose(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
+        if let [last] = carriers
+            && Some(last.id) == self.last
+            && last.rtt.is_some()
+            && can_carry(&last)
+        {
+            // No other is there to compare with; when one comes, it counts how this one did.
+            self.is_crowded(now, last);
+            return std::iter::once(last.id).collect();
+        }
+        self.choose_among(now, of, carriers)
+    }
+
+    fn on_path_closing(&mut self, path: PathId) {
+        self.last = self.last.filter(|&last| last != path);
+        self.looks.retain(|look| look.path != path);
+        if let Some(home) = &mut self.home {
+            home.full.retain(|full| full.path != path);
+        }
+    }
+}
+
+impl Fastest {
+    #[inline(never)]
+    fn choose_among(&mut self, now: Instant, of: PathId, carriers: &[AckCarrier]) -> AckPaths {
         let unmeasured = |c: &&AckCarrier| c.id == of && c.rtt.is_none() && rank(c.state) <= rank(PathState::Backup);
         if let Some(own) = carriers.iter().find(unmeasured) {
             // It may be the fastest of all: an ack that went elsewhere would hide that, and slow its first round trips.
@@ -247,14 +271,6 @@ impl AckRoute for Fastest {
         }
         let home = own.filter(|own| asks && own.id != chosen.id);
         std::iter::once(chosen).chain(home).map(|c| c.id).collect()
-    }
-
-    fn on_path_closing(&mut self, path: PathId) {
-        self.last = self.last.filter(|&last| last != path);
-        self.looks.retain(|look| look.path != path);
-        if let Some(home) = &mut self.home {
-            home.full.retain(|full| full.path != path);
-        }
     }
 }
 
