@@ -316,6 +316,12 @@ impl SentPackets {
             .take_while(settled)
             .fold((0, 0), |(packets, frames), entry| (packets + 1, frames + entry.frames as usize));
         if packets > 0 {
+            // Detection does not pass them any more: a packet that arrived ends the run of losses (RFC 9002 7.6.2).
+            let passed = self.cursor.saturating_sub(self.base) as usize;
+            let unpassed = self.entries.range(passed.min(packets)..packets);
+            if unpassed.into_iter().any(|entry| entry.state == PacketState::Acked) {
+                self.lost_since = None;
+            }
             self.entries.drain(..packets);
             self.frames.drain(..frames.min(self.frames.len()));
             self.frames_base += frames as u64;
@@ -424,6 +430,23 @@ mod tests {
         assert_eq!(sent.take_unresolved(0, 9), Some(0..3));
         assert_eq!(sent.take_unresolved(0, 9), Some(6..10));
         assert_eq!(sent.take_unresolved(0, u64::MAX), None);
+    }
+
+    #[test]
+    fn an_ack_ends_the_run_of_losses_though_the_lost_are_forgotten() {
+        // RFC 9002 7.6.2
+        let (mut sent, keep) = (SentPackets::default(), Duration::from_secs(1));
+        for _ in 0..3 {
+            sent.push(Instant::ZERO, &packet(), RateMark::default(), &[SentFrame::Ping]);
+        }
+        sent.mark_lost(0, Instant::ZERO);
+        (sent.cursor, sent.lost_since) = (1, Some(Instant::ZERO));
+        sent.take_unresolved(1, 1);
+        sent.mark_acked(1..2, |_, _, _| {});
+        sent.trim(Instant::ZERO, keep);
+        assert_eq!((sent.len(), sent.lost_since), (3, Some(Instant::ZERO)));
+        sent.trim(Instant::ZERO + keep, keep);
+        assert_eq!((sent.len(), sent.cursor, sent.lost_since), (1, 2, None));
     }
 
     #[test]
