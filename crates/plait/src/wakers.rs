@@ -20,11 +20,6 @@ impl Wakers {
         self.0.drain(..).for_each(Waker::wake);
     }
 
-    /// Gives back the memory that it does not use.
-    pub(crate) fn shrink_to_fit(&mut self) {
-        self.0.shrink_to_fit();
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

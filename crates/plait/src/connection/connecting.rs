@@ -167,7 +167,8 @@ fn is_definite(error: &ConnectionError) -> bool {
 }
 
 impl Contender {
-    fn step(&self, cx: &Context<'_>) -> Step {
+    /// How it fares. The task is woken when the peer is heard if that `is_raced`, and when the handshake has come as far as `wanted`.
+    fn step(&self, cx: &Context<'_>, wanted: HandshakeProgress, is_raced: bool) -> Step {
         let mut state = self.connection.shared.lock();
         if let Err(error) = state.check() {
             return Step::Failed(error);
@@ -175,7 +176,9 @@ impl Contender {
         if state.progress == HandshakeProgress::Connected {
             return Step::Connected;
         }
-        state.handshake_waiters.register(cx.waker());
+        let is_awaited = is_raced && state.progress == HandshakeProgress::Begun;
+        let next = if is_awaited { HandshakeProgress::Heard } else { wanted };
+        state.handshake_waiters.register(next, cx.waker());
         match (state.progress, state.standing) {
             (HandshakeProgress::Begun, Standing::Hopeless(why)) if self.seen == Seen::Nothing => {
                 Step::Hopeless(why.into())
@@ -279,7 +282,7 @@ impl Connecting {
     /// Ready with the place of the first attempt that came this far.
     fn poll_until(&mut self, cx: &mut Context<'_>, wanted: HandshakeProgress) -> Poll<Result<usize, ConnectionError>> {
         loop {
-            self.look(cx)?;
+            self.look(cx, wanted)?;
             let came = |c: &Contender| c.connection.shared.lock().progress >= wanted;
             if let Some(place) = self.contenders.iter().position(came) {
                 return Poll::Ready(Ok(place));
@@ -307,12 +310,12 @@ impl Connecting {
     ///
     /// # Errors
     /// What is certain of the server, or of the only attempt.
-    fn look(&mut self, cx: &Context<'_>) -> Result<(), ConnectionError> {
+    fn look(&mut self, cx: &Context<'_>, wanted: HandshakeProgress) -> Result<(), ConnectionError> {
         let mut place = 0;
         while let Some(contender) = self.contenders.get_mut(place) {
             place += 1;
             let (number, began) = (contender.number, contender.began);
-            let step = contender.step(cx);
+            let step = contender.step(cx, wanted, self.contest.is_some());
             let Some(contest) = &mut self.contest else {
                 match step {
                     Step::Failed(error) => {
@@ -377,7 +380,7 @@ fn poll_progress(
     if state.progress >= wanted {
         return Poll::Ready(Ok(()));
     }
-    state.handshake_waiters.register(cx.waker());
+    state.handshake_waiters.register(wanted, cx.waker());
     Poll::Pending
 }
 

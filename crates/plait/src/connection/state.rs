@@ -103,8 +103,7 @@ pub(crate) struct State {
     pub(crate) standing: Standing,
     /// Attempts that were made beside this one, and this one, in their order.
     pub(crate) attempts: Vec<Attempt>,
-    /// Tasks that wait for the handshake or the end.
-    pub(crate) handshake_waiters: Wakers,
+    pub(crate) handshake_waiters: HandshakeWaiters,
     pub(crate) streams: StreamWaiters,
     pub(crate) paths: PathLog,
     /// Why the connection ended, once it did.
@@ -118,6 +117,32 @@ pub(crate) struct State {
 
 /// A call of the connection with all its paths.
 type Later = Box<dyn FnOnce(&mut Engine, Instant) + Send>;
+
+/// Tasks that wait until the handshake has come so far, or the connection is over.
+#[derive(Default)]
+pub(crate) struct HandshakeWaiters(Vec<(HandshakeProgress, Waker)>);
+
+impl HandshakeWaiters {
+    /// Wakes the task once when the handshake has come so far.
+    pub(crate) fn register(&mut self, wanted: HandshakeProgress, waker: &Waker) {
+        match self.0.iter_mut().find(|(_, kept)| kept.will_wake(waker)) {
+            Some((earliest, _)) => *earliest = wanted.min(*earliest),
+            None => self.0.push((wanted, waker.clone())),
+        }
+    }
+
+    fn wake(&mut self, reached: HandshakeProgress) {
+        self.0.extract_if(.., |(wanted, _)| *wanted <= reached).for_each(|(_, waker)| waker.wake());
+    }
+
+    fn wake_all(&mut self) {
+        self.wake(HandshakeProgress::Connected);
+    }
+
+    fn shrink_to_fit(&mut self) {
+        self.0.shrink_to_fit();
+    }
+}
 
 /// Tasks that wait for a stream: one reader, one writer and one that waits for the end of each.
 #[derive(Default)]
@@ -276,7 +301,7 @@ impl State {
 
     fn advance(&mut self, to: HandshakeProgress) {
         self.progress = self.progress.max(to);
-        self.handshake_waiters.wake_all();
+        self.handshake_waiters.wake(self.progress);
         if to == HandshakeProgress::Connected {
             // Streams of a rejected 0-RTT attempt are gone: those who wait for them must hear of it.
             if self.is_0rtt_rejected() {
@@ -331,7 +356,7 @@ impl Shared {
             progress: HandshakeProgress::Begun,
             standing: Standing::default(),
             attempts: Vec::new(),
-            handshake_waiters: Wakers::default(),
+            handshake_waiters: HandshakeWaiters::default(),
             streams: StreamWaiters::default(),
             paths: PathLog::default(),
             error: None,
@@ -441,5 +466,41 @@ impl std::ops::Deref for ConnectionRef {
     type Target = Shared;
     fn deref(&self) -> &Shared {
         &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_waits_for_the_end_of_the_handshake_is_woken_by_that_alone() {
+        let counts: [Arc<Count>; 2] = Default::default();
+        let [early, late] = counts.each_ref().map(|count| Waker::from(count.clone()));
+        let mut waiters = HandshakeWaiters::default();
+        let mut woken_by = |progress: HandshakeProgress| {
+            waiters.register(HandshakeProgress::Connected, &late);
+            waiters.register(HandshakeProgress::Connected, &early);
+            waiters.register(HandshakeProgress::DataReady, &early);
+            waiters.wake(progress);
+            counts.each_ref().map(|count| count.0.swap(0, Ordering::Relaxed))
+        };
+        assert_eq!(woken_by(HandshakeProgress::Heard), [0, 0]);
+        assert_eq!(woken_by(HandshakeProgress::DataReady), [1, 0]);
+        assert_eq!(woken_by(HandshakeProgress::Connected), [1, 1]);
+        waiters.wake_all();
+        assert_eq!(counts.each_ref().map(|count| count.0.load(Ordering::Relaxed)), [0, 0], "each is woken once");
     }
 }
