@@ -167,7 +167,8 @@ fn is_definite(error: &ConnectionError) -> bool {
 }
 
 impl Contender {
-    /// How it fares. The task is woken when the peer is heard if that `is_raced`, and when the handshake has come as far as `wanted`.
+    /// How it fares. The task is woken when the handshake has come as far as `wanted`; where attempts race, as soon as the peer
+    /// is heard.
     fn step(&self, cx: &Context<'_>, wanted: HandshakeProgress, is_raced: bool) -> Step {
         let mut state = self.connection.shared.lock();
         if let Err(error) = state.check() {
