@@ -43,8 +43,8 @@ pub(crate) struct Driver {
     timer: Timer,
     /// When something last came or left; none once memory was given back after it.
     busy_at: Option<Instant>,
-    /// It gave memory back after its handshake.
-    has_rested: bool,
+    /// How often after its handshake it gives memory back early yet.
+    early_rests: u8,
     life: Life,
     /// On a client until the server is heard.
     listener: Option<Listener>,
@@ -57,8 +57,10 @@ thread_local! {
 
 /// After so much silence a connection gives back the memory that it keeps for packets to come.
 const SILENCE: Duration = Duration::from_millis(250);
-/// After so much the first time: what its handshake needed is of no more use, and the next handshake finds that memory.
+/// After so much at first: what its handshake needed is of no more use, and the next handshake finds that memory.
 const FIRST_SILENCE: Duration = Duration::from_millis(15);
+/// So often: the acks of what a handshake said last come later than that, and ask for memory again.
+const EARLY_RESTS: u8 = 2;
 
 /// Whether there is more to do at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -107,7 +109,7 @@ impl Driver {
             endpoint_events: Vec::new(),
             timer,
             busy_at: Some(born_at),
-            has_rested: false,
+            early_rests: EARLY_RESTS,
             life: Life::Known,
             listener,
         }
@@ -268,12 +270,14 @@ impl Driver {
         self.spare_buffers.clear();
         let mut state = self.shared.lock();
         state.shrink_to_fit();
-        self.has_rested |= !state.engine.connection().is_handshaking();
+        if !state.engine.connection().is_handshaking() {
+            self.early_rests = self.early_rests.saturating_sub(1);
+        }
     }
 
     /// When it gives memory back if nothing comes or leaves until then.
     fn rests_at(&self) -> Option<Instant> {
-        let silence = if self.has_rested { SILENCE } else { FIRST_SILENCE };
+        let silence = if self.early_rests > 0 { FIRST_SILENCE } else { SILENCE };
         self.busy_at.map(|at| at + silence)
     }
 

@@ -49,7 +49,7 @@ pub struct Fastest {
     since: Option<Instant>,
     home: Option<OwnPaths>,
     calm: Calm,
-    looks: SmallVec<[Look; 4]>,
+    looks: Vec<Look>,
 }
 
 /// The path that carries the acks of others, when its RTT last was what it can be.
