@@ -174,7 +174,7 @@ impl SharedPathMetrics {
         *self.entry(metrics.path) = metrics;
     }
 
-    /// The metrics of a path, to be replaced; those of one that has not sent yet where it is not among them.
+    /// The metrics of a path, to change or to replace; a path that is not among them is added as one that has not sent yet.
     #[inline]
     pub fn entry(&mut self, path: PathId) -> &mut PathMetrics {
         let found = self.paths.iter().position(|p| p.path >= path).unwrap_or(self.paths.len());

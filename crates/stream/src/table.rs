@@ -279,7 +279,7 @@ impl StreamTable {
         }
     }
 
-    /// RFC 9000 4.4: a stream goes when both halves are over; until then each counts for itself.
+    /// Both halves are over, and with them the stream (RFC 9000 4.4); until then each counts for itself.
     #[inline(never)]
     fn remove(&mut self, id: StreamId) {
         if self.entries.remove(&id).is_some() {

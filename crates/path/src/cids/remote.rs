@@ -87,17 +87,8 @@ impl RemoteCids {
     }
 
     /// The id of a sequence number, while it is not retired.
-    #[inline]
-    pub(crate) fn cid(&self, sequence: u64) -> Option<ConnectionId> {
-        // Mostly it is the oldest.
-        match self.entries.first() {
-            Some(first) if first.sequence == sequence => Some(first.cid),
-            _ => self.find(sequence),
-        }
-    }
-
     #[inline(never)]
-    fn find(&self, sequence: u64) -> Option<ConnectionId> {
+    pub(crate) fn cid(&self, sequence: u64) -> Option<ConnectionId> {
         self.entries.iter().find(|e| e.sequence == sequence).map(|e| e.cid)
     }
 

@@ -253,7 +253,7 @@ impl Paths {
 
     #[cold]
     #[inline(never)]
-    fn search(&self, id: PathId) -> Option<usize> {
+    pub(super) fn search(&self, id: PathId) -> Option<usize> {
         self.slots.binary_search_by_key(&id, |slot| slot.id).ok()
     }
 

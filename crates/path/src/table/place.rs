@@ -45,15 +45,9 @@ impl Paths {
     pub fn slot_at(&self, place: SlotPlace) -> Option<&Slot> {
         match self.slots.get(place.at) {
             Some(slot) if slot.id == place.id => Some(slot),
-            _ => self.slots.get(self.moved_to(place)?),
+            // Others came or went before it.
+            _ => self.slots.get(self.search(place.id)?),
         }
-    }
-
-    /// Where the slot is by now, others having come or gone before it.
-    #[cold]
-    #[inline(never)]
-    fn moved_to(&self, place: SlotPlace) -> Option<usize> {
-        self.index(place.id)
     }
 
     /// The slot that was found, to change.
@@ -61,7 +55,7 @@ impl Paths {
     pub fn slot_at_mut(&mut self, place: SlotPlace) -> Option<&mut Slot> {
         let at = match self.slots.get(place.at) {
             Some(slot) if slot.id == place.id => place.at,
-            _ => self.moved_to(place)?,
+            _ => self.search(place.id)?,
         };
         self.slots.get_mut(at)
     }

@@ -35,7 +35,6 @@ pub struct Frames<'a> {
     rest: Reader<'a>,
     kind: Option<PacketKind>,
     state: Walk,
-    frame_type: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +48,7 @@ impl<'a> Frames<'a> {
     /// Walks over `payload`, whatever packet it came in.
     #[inline]
     pub fn new(payload: &'a [u8]) -> Self {
-        Self { rest: Reader::new(payload), kind: None, state: Walk::Start, frame_type: types::PADDING }
+        Self { rest: Reader::new(payload), kind: None, state: Walk::Start }
     }
 
     /// Walks over the `payload` of a packet of this kind: frames that it may not carry are
@@ -59,12 +58,6 @@ impl<'a> Frames<'a> {
         Self { kind: Some(kind), ..Self::new(payload) }
     }
 
-    /// The type of the frame that was read last.
-    #[inline]
-    pub fn frame_type(&self) -> u64 {
-        self.frame_type
-    }
-
     fn read(&mut self) -> Result<Frame<'a>, FrameError> {
         let fault = |frame_type| move |violation| FrameError { frame_type, violation };
         // Nearly all types take one byte.
@@ -72,7 +65,6 @@ impl<'a> Frames<'a> {
             Some(frame_type) => frame_type,
             None => self.long_type()?,
         };
-        self.frame_type = frame_type;
         if self.kind.is_some_and(|kind| !types::is_allowed(frame_type, kind)) {
             let violation =
                 if types::is_known(frame_type) { Violation::FrameNotAllowedHere } else { Violation::UnknownFrame };

@@ -54,13 +54,12 @@ impl<'a> Stream<'a> {
     // It has one caller, once a packet: whether it is inlined there must not depend on what stands beside it.
     #[inline(always)]
     pub fn alone_in(payload: &'a [u8]) -> Option<Self> {
-        let (&first, rest) = payload.split_first()?;
-        let frame_type = u64::from(first);
-        if !(types::STREAM..=types::STREAM_LAST).contains(&frame_type) {
+        if !Self::begins(payload) {
             return None;
         }
+        let (&first, rest) = payload.split_first()?;
         let mut r = Reader::new(rest);
-        Self::decode(&mut r, frame_type).ok().filter(|_| r.remaining() == 0)
+        Self::decode(&mut r, u64::from(first)).ok().filter(|_| r.remaining() == 0)
     }
 
     /// The type that [`Encode::encode`] writes.

@@ -41,8 +41,7 @@ impl Connection {
         payload: &[u8],
         memory: &Bytes,
     ) -> Result<(), TransportError> {
-        // Nearly always the path is open.
-        if at.space == Space::Data && at.admission != Admission::Open {
+        if at.space == Space::Data {
             match self.admit(at, payload, memory)? {
                 MayRead::Now => {}
                 MayRead::AwaitsCids => {
@@ -55,7 +54,8 @@ impl Connection {
                 }
             }
         }
-        let (&Arrival { path, space, number, .. }, bytes) = (at, packet_bytes as u16);
+        let &Arrival { path, space, number, .. } = at;
+        let bytes = packet_bytes as u16;
         self.events.observe(at.now, || TraceEvent::PacketReceived { path, space, number, bytes });
         if at.kind == PacketKind::Handshake {
             self.paths.on_handshake_packet();
@@ -71,9 +71,9 @@ impl Connection {
         let (mut eliciting, mut probing) = (Eliciting::No, true);
         // None: no payload of the application.
         let mut stream_bytes = None;
-        let mut frames = Frames::in_packet(payload, at.kind);
-        while let Some(frame) = frames.next() {
-            let (frame, frame_type) = (frame?, frames.frame_type());
+        for frame in Frames::in_packet(payload, at.kind) {
+            let frame = frame?;
+            let frame_type = frame.frame_type();
             if types::is_ack_eliciting(frame_type) {
                 eliciting = Eliciting::Yes;
             }
@@ -107,6 +107,10 @@ impl Connection {
 
     /// Lets a 0-RTT or 1-RTT packet in on its path; opens the path when the packet is the peer's first on it.
     fn admit(&mut self, at: &Arrival, payload: &[u8], memory: &Bytes) -> Result<MayRead, TransportError> {
+        // Nearly always the path is open.
+        if at.admission == Admission::Open {
+            return Ok(MayRead::Now);
+        }
         if self.paths.lacks_cids(at) {
             // The first packet on a path may bring the ids that it needs to be answered (RFC 10069 3.1).
             for frame in Frames::in_packet(payload, at.kind) {
