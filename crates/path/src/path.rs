@@ -11,7 +11,7 @@ use plait_base::observe::{PathState, TraceEvent};
 use plait_base::shared_metrics::SharedPathMetrics;
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, PathId, Space, Violation};
 use plait_congestion::CongestionController;
-use plait_crypto::OneRttKeys;
+use plait_crypto::{OneRttKeys, SealMark};
 use plait_wire::SentFrame;
 
 use crate::ack_frequency::AckTerms;
@@ -464,6 +464,11 @@ impl Path {
     /// three times the largest probe time-out.
     pub fn confirm_keys(&self, now: Instant, keys: &mut OneRttKeys, largest: u64, guard: Duration) {
         keys.on_acked(self.send.seal_mark(), largest, now, guard);
+    }
+
+    /// What shows the keys anything are acks of packets sealed from now on, as if none had left before.
+    pub fn forget_sealed(&mut self) {
+        *self.send.seal_mark_mut() = SealMark::default();
     }
 
     /// 0-RTT or 1-RTT packets arrived and were read, one number after the other and none received before; `bytes` is the sum of

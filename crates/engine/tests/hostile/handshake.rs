@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plait_base::{CloseCode, ConnectionId, Dir, PathId, ResetToken, Space};
+use plait_crypto::UpdateRefused;
 use plait_engine::Event;
 use plait_wire::frame::AckForm;
 use plait_wire::header::FixedBitRule;
@@ -218,6 +219,23 @@ fn handshake_done_is_repeated_until_acknowledged() {
     let said = done(&rig);
     rig.pass(ms(10_000));
     assert_eq!(done(&rig), said);
+}
+
+#[test]
+fn the_clients_keys_may_change_once_it_heard_that_the_handshake_is_done() {
+    // RFC 9001 6.1
+    let mut rig = Rig::server(Setup::default());
+    let hello = rig.peer.crypto_frames(Space::Initial, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Initial, hello));
+    let early = rig.peer.ack(Space::Data, 0, AckForm::Plain).expect("1-RTT packets go along with the first flight");
+    let finished = rig.peer.crypto_frames(Space::Handshake, 0, 1000).concat();
+    rig.send(Packet::new(PacketKind::Handshake, finished));
+    rig.frames(early);
+    let now = rig.now;
+    assert_eq!(rig.conn().update_keys(now), Err(UpdateRefused::Unacknowledged), "the client may not know yet");
+    rig.ack_all();
+    let now = rig.now;
+    assert_eq!(rig.conn().update_keys(now), Ok(()));
 }
 
 #[test]

@@ -77,6 +77,11 @@ impl Connection {
         self.handshake.zero_rtt.discard_at(now + self.paths.table.max_pto() * EARLY_KEYS_PTOS);
         if self.side().is_server() {
             self.confirm(now);
+            // RFC 9001 6.1: a client updates its keys once it knows that the handshake is done. HANDSHAKE_DONE tells it, so that
+            // an ack of what left before does not show that it may.
+            if let Some(path) = self.paths.table.path_mut(PathId::ZERO) {
+                path.forget_sealed();
+            }
             self.events.tell_endpoint(EndpointEvent::Established);
             self.issue_tokens(now);
         }
