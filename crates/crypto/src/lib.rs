@@ -31,7 +31,9 @@ mod versioned;
 
 pub use error::{ConfigError, ExportError, OpenError, SealError, UpdateRefused};
 pub use initial::initial_keys;
-pub use keys::{EarlyKeys, Layout, OpenKeys, PacketKeys, SealKeys, TAG_BYTES, Unmasked, min_payload_bytes};
+pub use keys::{
+    CIPHER_BLOCK_BYTES, EarlyKeys, Layout, OpenKeys, PacketKeys, SealKeys, TAG_BYTES, Unmasked, min_payload_bytes,
+};
 pub use nonce::NonceForm;
 pub use one_rtt::{KeyFork, KeyPhase, OneRttKeys, Opened, PhaseMark, SealMark, SealQuota};
 pub use reset::ResetKey;

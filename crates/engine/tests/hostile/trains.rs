@@ -397,7 +397,7 @@ fn trains_bring_what_was_written_as_single_datagrams_do() {
                 }
             }
             assert!(received.is_empty(), "{:?} were never written, seed {seed}", received.keys());
-            full += rig.seen.iter().filter(|seen| seen.datagram == 1_200).count();
+            full += rig.seen.iter().filter(|seen| seen.datagram > 1_184).count();
         }
     }
     assert!(full > 1_000, "{full} full datagrams");

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{ConnectionId, Ecn, FourTuple, Instant, Space};
-use plait_crypto::SealError;
+use plait_crypto::{CIPHER_BLOCK_BYTES, SealError, TAG_BYTES};
 use plait_wire::SentFrame;
-use plait_wire::header::{FixedBit, OutHeader};
+use plait_wire::header::{FixedBit, OutHeader, packet_number};
 
 use super::Path;
 use crate::addresses::FourTupleRole;
@@ -40,6 +40,16 @@ impl Path {
     #[inline]
     pub fn short_header(&self, dcid: ConnectionId) -> OutHeader<'static> {
         OutHeader::Short { dcid, spin: self.spin.bit(), key_phase: false }
+    }
+
+    /// Bytes of a datagram with stream data to the connection id `dcid`: as many as pass, less a part of a cipher block at the
+    /// end of its data, which takes longer to seal and to open than its 15 bytes at most are worth.
+    #[inline]
+    pub fn bulk_bytes(&self, dcid: ConnectionId) -> usize {
+        let (number, acked) = (self.send.next_number(Space::Data), self.send.largest_acked(Space::Data));
+        let header_bytes = self.short_header(dcid).size(packet_number::len_for(number, acked));
+        let most = usize::from(self.mtu());
+        most - most.saturating_sub(header_bytes + TAG_BYTES) % CIPHER_BLOCK_BYTES
     }
 
     /// Begins the next packet of `space` at the end of `buf`. It ends, tag included, at the index `end` at most. None, with

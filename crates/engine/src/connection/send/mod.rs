@@ -101,7 +101,13 @@ impl Connection {
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
-        let segment = usize::from(if let Purpose::MtuProbe(size) = purpose { size } else { path.mtu() });
+        let segment = match purpose {
+            Purpose::MtuProbe(size) => usize::from(size),
+            _ if self.may_only_bring_streams(path) => {
+                path.bulk_bytes(self.paths.table.slot_at(place)?.dcid(FourTupleRole::Current)?)
+            }
+            _ => usize::from(path.mtu()),
+        };
         let max_segments = match self.settings.transport.wire.segmentation_offload {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
@@ -139,6 +145,11 @@ impl Connection {
         }
         let segment_size = (train.count > 1).then_some(train.segment);
         Some(Transmit { tuple, ecn, size: buf.len(), segment_size, more })
+    }
+
+    /// True where a packet that is full is full of stream data, in 1-RTT packets: nothing waits that may need all of its room.
+    fn may_only_bring_streams(&self, path: &Path) -> bool {
+        self.keys.is_some() && self.datagrams.unsent_bytes() == 0 && !path.owes_validation()
     }
 
     fn data_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>) -> Option<Built> {

@@ -100,7 +100,12 @@ impl LentPath {
             return None;
         }
         let Departure { tuple, ecn, .. } = self.path.departure(FourTupleRole::Current)?;
-        let segment_bytes = usize::from(self.path.mtu());
+        let segment_bytes = if self.cargo.bundles.is_empty() {
+            self.path.bulk_bytes(self.terms.dcid)
+        } else {
+            // They may need all of the room.
+            usize::from(self.path.mtu())
+        };
         let max = match self.terms.segmentation {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment_bytes).max(1),
             Switch::Off => 1,

@@ -35,12 +35,13 @@ fn search(upper: u16) -> MtuDiscoveryConfig {
 #[test]
 fn initial_mtu() {
     assert_eq!(sizes(|_| {}, ms(100)), (1_200, 1_200));
-    assert_eq!(sizes(|t| _ = t.initial_mtu(1_350), ms(100)), (1_350, 1_350));
+    // the data of whole cipher blocks is 12 bytes less
+    assert_eq!(sizes(|t| _ = t.initial_mtu(1_350), ms(100)), (1_338, 1_350));
 }
 
 #[test]
 fn min_mtu() {
-    assert_eq!(sizes(|t| _ = t.min_mtu(1_300), ms(100)), (1_300, 1_300));
+    assert_eq!(sizes(|t| _ = t.min_mtu(1_300), ms(100)), (1_290, 1_300));
 }
 
 #[test]
