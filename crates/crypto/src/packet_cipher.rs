@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use crate::backend::tls::cipher_suite::{TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384};
 use crate::header_cipher::{self, AesHeaderKey};
-use crate::keys::TAG_BYTES;
+use crate::keys::{NONCE_BYTES, TAG_BYTES};
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::crypto::CipherSuiteCommon;
 use rustls::crypto::cipher::{self, AeadKey, Iv};
@@ -78,7 +78,7 @@ impl GcmCipher {
 impl quic::Algorithm for GcmCipher {
     fn packet_key(&self, key: AeadKey, iv: Iv) -> Box<dyn quic::PacketKey> {
         match self.aead.map(|aead| UnboundKey::new(aead, key.as_ref())) {
-            Some(Ok(key)) => Box::new(GcmKey { aead: LessSafeKey::new(key), iv }),
+            Some(Ok(key)) => Box::new(GcmKey { aead: LessSafeKey::new(key), iv: PathIv::new(&iv) }),
             // A key of another length than the suite's: the provider says what it makes of it.
             None | Some(Err(_)) => self.of.packet_key(key, iv),
         }
@@ -98,13 +98,30 @@ impl quic::Algorithm for GcmCipher {
 
 struct GcmKey {
     aead: LessSafeKey,
-    iv: Iv,
+    iv: PathIv,
 }
 
-impl GcmKey {
+/// An IV, in the pieces in which ring reads a nonce: the processor waits for one that is read in other pieces than it was written.
+struct PathIv {
+    front: u64,
+    back: u32,
+}
+
+impl PathIv {
+    fn new(iv: &Iv) -> Self {
+        // It tells its bytes only as the nonce of packet 0.
+        let [a, b, c, d, e, f, g, h, back @ ..] = cipher::Nonce::new(iv, 0).0;
+        Self { front: u64::from_be_bytes([a, b, c, d, e, f, g, h]), back: u32::from_be_bytes(back) }
+    }
+
     /// RFC 10069 2.4: of path id and packet number; on path 0 that of RFC 9001 5.3.
+    #[inline]
     fn nonce(&self, path: u32, pn: u64) -> Nonce {
-        Nonce::assume_unique_for_key(cipher::Nonce::for_path(path, &self.iv, pn).0)
+        let front = self.front ^ (u64::from(path) << 32 | pn >> 32);
+        let mut nonce = [0; NONCE_BYTES];
+        nonce[..8].copy_from_slice(&front.to_be_bytes());
+        nonce[8..].copy_from_slice(&(self.back ^ pn as u32).to_be_bytes());
+        Nonce::assume_unique_for_key(nonce)
     }
 }
 
@@ -120,7 +137,7 @@ impl quic::PacketKey for GcmKey {
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<quic::Tag, Error> {
-        let tag = self.aead.seal_in_place_separate_tag(self.nonce(path, pn), Aad::from(header), payload);
+        let tag = self.aead.seal_in_place_separate_tag(self.iv.nonce(path, pn), Aad::from(header), payload);
         tag.map(|tag| quic::Tag::from(tag.as_ref())).map_err(|_| Error::EncryptError)
     }
 
@@ -135,7 +152,7 @@ impl quic::PacketKey for GcmKey {
         header: &[u8],
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
-        let opened = self.aead.open_in_place(self.nonce(path, pn), Aad::from(header), payload);
+        let opened = self.aead.open_in_place(self.iv.nonce(path, pn), Aad::from(header), payload);
         opened.map(|plain| &*plain).map_err(|_| Error::DecryptError)
     }
 
@@ -155,7 +172,6 @@ impl quic::PacketKey for GcmKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::NONCE_BYTES;
 
     /// Packet keys of AES-256, ours and the provider's: rustls gives out no key of 16 bytes. Whole connections with other
     /// stacks show that of AES-128.
@@ -163,13 +179,15 @@ mod tests {
         // On each processor, whichever is faster there.
         let cipher = GcmCipher::of(&TLS13_AES_256_GCM_SHA384, Some(&AES_256_GCM)).unwrap();
         [&cipher as &dyn quic::Algorithm, cipher.of]
-            .map(|cipher| cipher.packet_key(AeadKey::from([7; 32]), Iv::from([0x5c; NONCE_BYTES])))
+            .map(|cipher| cipher.packet_key(AeadKey::from([7; 32]), Iv::from([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])))
     }
 
     #[test]
     fn packets_are_those_of_the_provider() {
         let [ours, theirs] = keys();
-        for (path, pn, bytes) in [(0, 0, 0), (0, 1, 1), (3, 54_321, 1_420), (u32::MAX, (1 << 62) - 1, 8_900)] {
+        let packets =
+            [(0, 0, 0), (0, 1, 1), (3, 54_321, 1_420), (9, 0xa1_b2c3_d4e5, 99), (u32::MAX, (1 << 62) - 1, 8_900)];
+        for (path, pn, bytes) in packets {
             let plain: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
             let seal = |key: &dyn quic::PacketKey| {
                 let mut payload = plain.clone();

@@ -101,11 +101,11 @@ impl Connection {
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
+        let brings_streams = self.keys.is_some() && self.datagrams.unsent_bytes() == 0 && !path.owes_validation();
         let segment = match purpose {
             Purpose::MtuProbe(size) => usize::from(size),
-            _ if self.may_only_bring_streams(path) => {
-                path.bulk_bytes(self.paths.table.slot_at(place)?.dcid(FourTupleRole::Current)?)
-            }
+            // Nothing waits that may need all of the room of a packet.
+            _ if brings_streams => path.bulk_bytes(self.paths.table.slot_at(place)?.dcid(FourTupleRole::Current)?),
             _ => usize::from(path.mtu()),
         };
         let max_segments = match self.settings.transport.wire.segmentation_offload {
@@ -145,11 +145,6 @@ impl Connection {
         }
         let segment_size = (train.count > 1).then_some(train.segment);
         Some(Transmit { tuple, ecn, size: buf.len(), segment_size, more })
-    }
-
-    /// True where a packet that is full is full of stream data, in 1-RTT packets: nothing waits that may need all of its room.
-    fn may_only_bring_streams(&self, path: &Path) -> bool {
-        self.keys.is_some() && self.datagrams.unsent_bytes() == 0 && !path.owes_validation()
     }
 
     fn data_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>) -> Option<Built> {
