@@ -46,15 +46,26 @@ pub(crate) struct OwnWay {
     own: Option<PathId>,
     /// The path that brings the acks.
     via: Option<PathId>,
+    /// Samples have shown how much longer the RTT is by it; until then it is taken for as long.
+    is_known: bool,
+    /// The newest sample by the own way.
+    home: Option<HomeSample>,
+    /// None while acks have never taken another way, as those of most connections never do.
+    away: Option<Box<Away>>,
+    /// What was acked before it would have been by the own way: asked for with each packet.
+    pub(super) early_acks: EarlyAcks,
+}
+
+/// How the own way compares with another one, since acks took that first.
+#[derive(Clone, Debug)]
+struct Away {
     /// How much longer the RTT is by the own way, the smallest of this window and of the one before; zero where acks take
     /// that.
     differences: [Duration; 2],
     /// The smaller of the two, which is asked for with each packet.
     difference: Duration,
     since: Instant,
-    /// Samples have shown it; until then it is taken for none.
-    is_known: bool,
-    /// An answer to a challenge has told of the own way before that.
+    /// An answer to a challenge has told of the own way before samples did.
     is_told: bool,
     /// The smallest sample by the way that acks take.
     other_min: Duration,
@@ -64,29 +75,75 @@ pub(crate) struct OwnWay {
     /// they have moved.
     came_home: Option<Duration>,
     marks: VecDeque<Mark>,
-    /// The newest sample by the own way.
-    home: Option<HomeSample>,
-    /// What was acked before it would have been by the own way.
-    pub(super) early_acks: EarlyAcks,
 }
 
-impl OwnWay {
-    pub(crate) fn new(own: Option<PathId>) -> Self {
+impl Default for Away {
+    fn default() -> Self {
         Self {
-            own,
-            via: None,
             differences: [Duration::ZERO; 2],
             difference: Duration::ZERO,
             since: Instant::ZERO,
-            is_known: false,
             is_told: false,
             other_min: Duration::MAX,
             longer: None,
             came_home: None,
             marks: VecDeque::new(),
-            home: None,
-            early_acks: EarlyAcks::default(),
         }
+    }
+}
+
+impl Away {
+    fn start_with(&mut self, now: Instant, difference: Duration) {
+        (self.differences, self.difference, self.since) = ([difference; 2], difference, now);
+    }
+
+    fn learn(&mut self, now: Instant, difference: Duration) {
+        if now.since(self.since) >= WINDOW {
+            (self.differences, self.since) = ([difference, self.differences[0]], now);
+        }
+        self.differences[0] = self.differences[0].min(difference);
+        self.difference = self.differences[0].min(self.differences[1]);
+    }
+
+    /// A sample by another way than the own one, the first by this way or one more.
+    fn on_sample(&mut self, sample: &Sampled) {
+        self.other_min = self.other_min.min(sample.rtt);
+        let spacing = sample.rtt / MARKS_PER_RTT;
+        if self.marks.back().is_none_or(|last| sample.sent_at.since(last.sent_at) >= spacing) {
+            if self.marks.len() == MAX_RTT_MARKS {
+                self.marks.pop_front();
+            }
+            self.marks.push_back(Mark { number: sample.number, sent_at: sample.sent_at, rtt: sample.rtt });
+        }
+    }
+
+    /// When packet `number` left, as far as marks tell, and the last mark up to it.
+    fn sent_at(&self, number: u64) -> Option<(Instant, Mark)> {
+        let after = self.marks.partition_point(|mark| mark.number <= number);
+        let mark = *self.marks.get(after.checked_sub(1)?)?;
+        let sent_at = match self.marks.get(after).filter(|_| number > mark.number) {
+            // The sender paused, before the packet left or after it.
+            Some(next) if next.sent_at.since(mark.sent_at) > mark.rtt * PAUSE_SPACINGS / MARKS_PER_RTT => return None,
+            // Packets between two marks left at an even pace.
+            Some(next) => {
+                let part = (number - mark.number) as f64 / (next.number - mark.number) as f64;
+                mark.sent_at + next.sent_at.since(mark.sent_at).mul_f64(part)
+            }
+            None => mark.sent_at,
+        };
+        Some((sent_at, mark))
+    }
+
+    /// The last mark of a packet that had left at `at`, or else the first one.
+    fn mark_at(&self, at: Instant) -> Option<Mark> {
+        let after = self.marks.partition_point(|mark| mark.sent_at <= at);
+        self.marks.get(after.saturating_sub(1)).copied()
+    }
+}
+
+impl OwnWay {
+    pub(crate) fn new(own: Option<PathId>) -> Self {
+        Self { own, via: None, is_known: false, home: None, away: None, early_acks: EarlyAcks::default() }
     }
 
     pub(crate) fn own(&self) -> Option<PathId> {
@@ -96,7 +153,7 @@ impl OwnWay {
     /// How much longer the RTT is by the own way than by the one that acks take.
     #[inline]
     pub(crate) fn difference(&self) -> Duration {
-        self.difference
+        self.away.as_ref().map_or(Duration::ZERO, |away| away.difference)
     }
 
     /// The newest sample by the own way while acks take another.
@@ -111,10 +168,6 @@ impl OwnWay {
         self.home = Some(HomeSample { number, at, rtt, min, other });
     }
 
-    fn start_with(&mut self, now: Instant, difference: Duration) {
-        (self.differences, self.difference, self.since) = ([difference; 2], difference, now);
-    }
-
     /// A sample at `now`; `before` is the smoothed RTT without it.
     pub(crate) fn on_sample(&mut self, now: Instant, sample: Sampled, before: Duration) {
         if self.own.is_none() {
@@ -122,38 +175,49 @@ impl OwnWay {
         }
         if Some(sample.via) == self.own {
             self.note_home(now, sample.number, sample.rtt, sample.rtt, None);
-            let has_moved = self.via.is_none_or(|via| via == sample.via) || self.came_home.is_some();
-            if has_moved {
-                if let Some(away) = self.came_home.filter(|_| !self.is_known) {
-                    let own = self.told().map_or(sample.rtt, |told| sample.rtt.min(away + told));
-                    self.longer = Some(times(own, away));
-                }
-                (self.via, self.is_known) = (self.own, true);
-                self.start_with(now, Duration::ZERO);
-                self.marks.clear();
-            } else {
-                self.learn(now, sample.rtt.saturating_sub(before));
+            match &self.away {
+                Some(_) => self.on_home_again(now, &sample, before),
+                None => (self.via, self.is_known) = (self.own, true),
             }
-            self.came_home = (!has_moved).then_some(before);
-            return;
+        } else {
+            self.on_away(now, &sample, before);
         }
-        self.came_home = None;
+    }
+
+    /// A sample by the own way, where acks have taken another before.
+    #[inline(never)]
+    fn on_home_again(&mut self, now: Instant, sample: &Sampled, before: Duration) {
+        let told = self.told();
+        let Some(away) = &mut self.away else { return };
+        let has_moved = self.via.is_none_or(|via| via == sample.via) || away.came_home.is_some();
+        if has_moved {
+            if let Some(smoothed) = away.came_home.filter(|_| !self.is_known) {
+                let own = told.map_or(sample.rtt, |told| sample.rtt.min(smoothed + told));
+                away.longer = Some(times(own, smoothed));
+            }
+            (self.via, self.is_known) = (self.own, true);
+            away.start_with(now, Duration::ZERO);
+            away.marks.clear();
+        } else {
+            away.learn(now, sample.rtt.saturating_sub(before));
+        }
+        away.came_home = (!has_moved).then_some(before);
+    }
+
+    /// A sample by another way.
+    #[inline(never)]
+    fn on_away(&mut self, now: Instant, sample: &Sampled, before: Duration) {
+        let away = self.away.get_or_insert_default();
+        away.came_home = None;
         if self.via != Some(sample.via) {
             if self.via.is_some() {
-                self.start_with(now, (self.difference() + before).saturating_sub(sample.rtt));
+                away.start_with(now, (away.difference + before).saturating_sub(sample.rtt));
             }
             self.via = Some(sample.via);
-            self.marks.clear();
-            self.other_min = sample.rtt;
+            away.marks.clear();
+            away.other_min = sample.rtt;
         }
-        self.other_min = self.other_min.min(sample.rtt);
-        let spacing = sample.rtt / MARKS_PER_RTT;
-        if self.marks.back().is_none_or(|last| sample.sent_at.since(last.sent_at) >= spacing) {
-            if self.marks.len() == MAX_RTT_MARKS {
-                self.marks.pop_front();
-            }
-            self.marks.push_back(Mark { number: sample.number, sent_at: sample.sent_at, rtt: sample.rtt });
-        }
+        away.on_sample(sample);
     }
 
     /// An ack came by `via` at `now`, held back for `delay`, that has no news: its largest number was acked before. It may be
@@ -162,24 +226,10 @@ impl OwnWay {
         if Some(via) != self.own || self.via == self.own {
             return;
         }
-        let after = self.marks.partition_point(|mark| mark.number <= largest);
-        let Some(mark) = after.checked_sub(1).and_then(|at| self.marks.get(at)) else { return };
-        let sent_at = match self.marks.get(after).filter(|_| largest > mark.number) {
-            // The sender paused, before the packet left or after it.
-            Some(next) if next.sent_at.since(mark.sent_at) > mark.rtt * PAUSE_SPACINGS / MARKS_PER_RTT => return,
-            // Packets between two marks left at an even pace.
-            Some(next) => {
-                let part = (largest - mark.number) as f64 / (next.number - mark.number) as f64;
-                mark.sent_at + next.sent_at.since(mark.sent_at).mul_f64(part)
-            }
-            None => mark.sent_at,
-        };
+        let Some((sent_at, mark)) = self.away.as_ref().and_then(|away| away.sent_at(largest)) else { return };
         let own_since = |sent_at| now.since(sent_at).saturating_sub(delay);
-        let (own, longest, before) = (own_since(sent_at), own_since(mark.sent_at), mark.rtt);
-        self.note_home(now, largest, own, longest, Some(before));
-        if self.is_known {
-            self.learn(now, own.saturating_sub(before));
-        }
+        let (own, longest) = (own_since(sent_at), own_since(mark.sent_at));
+        self.on_heard(now, largest, own, longest, mark.rtt);
     }
 
     /// The answer to a challenge of `asked_at` came, which takes the path's own way back (RFC 9000 8.2.2). It is no sample of the
@@ -188,29 +238,35 @@ impl OwnWay {
         if self.own.is_none() || self.via == self.own {
             return;
         }
-        let after = self.marks.partition_point(|mark| mark.sent_at <= asked_at);
-        let Some(mark) = self.marks.get(after.saturating_sub(1)).copied() else { return };
+        let Some(mark) = self.away.as_ref().and_then(|away| away.mark_at(asked_at)) else { return };
         let own = now.since(asked_at);
-        self.note_home(now, mark.number, own, own, Some(mark.rtt));
-        if self.is_known {
-            self.learn(now, own.saturating_sub(mark.rtt));
+        self.on_heard(now, mark.number, own, own, mark.rtt);
+        if let Some(away) = &mut self.away {
+            away.is_told = true;
         }
-        self.is_told = true;
+    }
+
+    /// The own way took `own`, or `longest` at most, for packet `number`, and the way that acks take `other`.
+    fn on_heard(&mut self, now: Instant, number: u64, own: Duration, longest: Duration, other: Duration) {
+        self.note_home(now, number, own, longest, Some(other));
+        if let Some(away) = self.away.as_mut().filter(|_| self.is_known) {
+            away.learn(now, own.saturating_sub(other));
+        }
     }
 
     /// The difference, as far as it was told, while it is taken for none all the same. A full-sized answer takes longer on a thin
     /// way than an ack, and either may meet a queue: the smallest of what came by each way tells most.
     #[inline]
     pub(crate) fn told(&self) -> Option<Duration> {
-        let home = self.home.filter(|_| self.is_told && !self.is_known)?;
-        Some(home.min.saturating_sub(self.other_min))
+        let away = self.away.as_ref().filter(|away| away.is_told && !self.is_known)?;
+        Some(self.home?.min.saturating_sub(away.other_min))
     }
 
     /// From now on what was told counts; says by how many times the round trip is longer than one of `rtt`. None where nothing was
     /// told, or it counts already.
     pub(crate) fn believe(&mut self, now: Instant, rtt: Duration) -> Option<f64> {
         let told = self.told()?;
-        self.start_with(now, told);
+        self.away.as_mut()?.start_with(now, told);
         self.is_known = true;
         Some(times(rtt + told, rtt))
     }
@@ -218,21 +274,13 @@ impl OwnWay {
     /// Acks went home, and it was not known that this way is so many times as long as the one before; said once.
     #[inline]
     pub(crate) fn take_longer(&mut self) -> Option<f64> {
-        self.longer.take()
-    }
-
-    fn learn(&mut self, now: Instant, difference: Duration) {
-        if now.since(self.since) >= WINDOW {
-            (self.differences, self.since) = ([difference, self.differences[0]], now);
-        }
-        self.differences[0] = self.differences[0].min(difference);
-        self.difference = self.differences[0].min(self.differences[1]);
+        self.away.as_mut()?.longer.take()
     }
 
     /// The path that carried the acks died.
     pub(crate) fn forget_via(&mut self, path: PathId) {
-        if self.via == Some(path) {
-            self.marks.clear();
+        if let Some(away) = self.away.as_mut().filter(|_| self.via == Some(path)) {
+            away.marks.clear();
         }
     }
 }
@@ -393,13 +441,13 @@ mod tests {
             let mut way = if told { answered() } else { OwnWay::new(Some(OWN)) };
             way.on_sample(at(600), sample(20, 410, 190, OTHER), MS * 180);
             assert_eq!(way.take_longer(), None);
-            way.came_home = Some(MS * 180);
+            way.away.as_mut().unwrap().came_home = Some(MS * 180);
             way.on_sample(at(1400), sample(21, 1400 - own, own, OWN), MS * 180);
             assert_eq!((way.take_longer(), way.take_longer()), (Some(times), None), "{told} {own}");
             assert_eq!((way.told(), way.difference()), (None, Duration::ZERO));
             // Away and home again, it is known.
             way.on_sample(at(1500), sample(22, 1310, 190, OTHER), MS * 360);
-            way.came_home = Some(MS * 190);
+            way.away.as_mut().unwrap().came_home = Some(MS * 190);
             way.on_sample(at(1900), sample(23, 1530, 370, OWN), MS * 190);
             assert_eq!(way.take_longer(), None);
         }
@@ -415,10 +463,10 @@ mod tests {
     fn marks_are_bounded_and_uniflows_have_no_own_way() {
         let mut way = OwnWay::new(Some(OWN));
         (0..10_000).for_each(|n| way.on_sample(at(n as u32 * 10 + 40), sample(n, n as u32 * 10, 40, OTHER), MS * 40));
-        assert_eq!(way.marks.len(), MAX_RTT_MARKS);
+        assert_eq!(way.away.unwrap().marks.len(), MAX_RTT_MARKS);
         let mut way = OwnWay::new(None);
         way.on_sample(at(70), sample(0, 0, 70, OWN), MS * 333);
         way.on_sample(at(110), sample(1, 70, 40, OTHER), MS * 70);
-        assert_eq!((way.difference(), way.marks.len()), (Duration::ZERO, 0));
+        assert!(way.difference().is_zero() && way.away.is_none());
     }
 }

@@ -490,7 +490,7 @@ mod tests {
         // With these it has 16 KB of resident memory at a server, as much as was promised (docs/performance.md).
         let parts = [
             ("connection", size_of::<Shared>(), 4_240),
-            ("path", size_of::<plait_path::Path>(), 2_192),
+            ("path", size_of::<plait_path::Path>(), 2_016),
             ("path id that nobody uses", size_of::<plait_path::table::Slot>(), 248),
             ("task", size_of::<crate::connection::driver::Driver>(), 352),
         ];
