@@ -55,3 +55,21 @@ fn a_path_that_waits_is_given_data_whatever_a_lease_leaves_over_elsewhere() {
         assert!(hand_out(&mut lent).contains_key(&PathId(1)), "round {round}");
     }
 }
+
+#[test]
+fn full_packets_of_leases_are_whole_cipher_blocks() {
+    let mut lent = both_lent(Setup::default());
+    let stream = lent.coordinator.streams().open(Dir::Uni).expect("a stream");
+    lent.coordinator.send_stream(stream).write(&[7; 200_000]).expect("room");
+    assert!(!hand_out(&mut lent).is_empty());
+    let (now, mut buf, mut sizes) = (lent.rig.now, Vec::new(), Vec::new());
+    for path in &mut lent.lent {
+        while let Some(transmit) = path.poll_transmit(now, 10, &mut buf) {
+            for datagram in buf[..transmit.size].chunks(transmit.segment_size.unwrap_or(transmit.size)) {
+                let seen = lent.rig.peer.open(now, transmit.tuple, datagram);
+                sizes.extend(seen.iter().filter(|s| s.datagram > 1_184).map(|s| s.payload.len()));
+            }
+        }
+    }
+    assert!(sizes.len() > 3 && sizes.iter().all(|bytes| bytes % 16 == 0), "{sizes:?}");
+}
