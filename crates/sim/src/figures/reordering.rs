@@ -11,7 +11,8 @@ use super::{Figure, FigureRequest, Table, rows};
 /// Goodput over that of the same path in order, in the median over seeds and in each run.
 const SHARE_MIN: f64 = 0.9;
 const SHARE_EVER: f64 = 0.8;
-/// Seeds of each setting.
+/// Seeds of each setting. What fewer do not hold is judged by all of them: runs of one setting differ by as much as a sixth, by
+/// whether slow start ends before a queue is full, and the median of three of them is a lottery.
 const SEEDS: u64 = 10;
 /// Rates, Mbit/s, and round trips, ms.
 const NETWORKS: [(u32, u32); 5] = [(50, 40), (10, 10), (10, 100), (100, 10), (100, 100)];
@@ -70,7 +71,7 @@ fn verdict(shares: &Sorted) -> String {
     format!("{median:.1} ({least:.1}){held}")
 }
 
-/// The gate: every controller over the networks, with `points` seeds of each.
+/// The gate: every controller over the networks, with `points` seeds of each, or all where these are not enough.
 pub(super) fn reordering(request: &FigureRequest<'_>) -> Result<Figure, CommandError> {
     let mut figure = Figure::default();
     let seeds = request.seeds(SEEDS);
@@ -87,7 +88,11 @@ pub(super) fn reordering(request: &FigureRequest<'_>) -> Result<Figure, CommandE
         let mut of_controller = Vec::new();
         let mut rows = table.rows.iter_mut();
         for network in NETWORKS {
-            for ((_, shares), row) in shares(request, controller, network, seeds)?.into_iter().zip(&mut rows) {
+            let mut found = shares(request, controller, network, seeds)?;
+            if seeds < SEEDS && !found.iter().all(|(_, shares)| holds(shares)) {
+                found = shares(request, controller, network, SEEDS)?;
+            }
+            for ((_, shares), row) in found.into_iter().zip(&mut rows) {
                 held += usize::from(holds(&shares));
                 row.push(verdict(&shares));
                 medians.extend(shares.median());
