@@ -12,9 +12,8 @@ use crate::null::NullKey;
 
 /// Length of the tag at the end of every protected packet, in bytes.
 pub const TAG_BYTES: usize = 16;
-
-/// AES and Poly1305 work on so many bytes at a time, and longer on a part of them: AES-GCM seals 1425 bytes in 1.14 times as long
-/// as 1424, and opens them in 1.08 times as long.
+/// A block of AES and of Poly1305, in bytes. A part of one takes longer than a whole one: AES-GCM by ring seals 1425 bytes in 1.14
+/// times as long as 1424, and opens them in 1.08 times as long (docs/performance.md).
 pub const CIPHER_BLOCK_BYTES: usize = 16;
 /// Length of the header protection sample, in bytes (RFC 9001 5.4.2).
 pub(crate) const SAMPLE_BYTES: usize = 16;

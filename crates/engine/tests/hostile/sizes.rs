@@ -89,7 +89,8 @@ fn a_first_size_that_never_passes_gives_way_after_one_time_out() {
         rig.pass(ms(1_000));
         rig.ack_all();
     }
-    assert!(rig.wire[wire..].iter().any(|(_, _, d)| (1185..=1200).contains(&d.len())));
+    // Data of 73 cipher blocks, behind a packet number of one byte or two.
+    assert!(rig.wire[wire..].iter().any(|(_, _, d)| matches!(d.len(), 1194 | 1195)));
     assert!(rig.is_open());
 }
 
