@@ -29,7 +29,7 @@ pub(crate) fn config(plan: &TransportPlan) -> TransportConfig {
     }
     if let Some(packets) = plan.ack_frequency {
         let mut frequency = AckFrequencyConfig::default();
-        frequency.ack_eliciting_threshold(u64::from(packets) - 1);
+        frequency.ack_eliciting_threshold(Some(u64::from(packets) - 1));
         config.ack_frequency_config(Some(frequency));
     }
     config.stream_placement(plan.placement);

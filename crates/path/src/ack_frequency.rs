@@ -12,17 +12,31 @@ use crate::receive::AckPolicy;
 
 /// An ack is asked for at least so often in a congestion window: fewer would let a window out in bursts, and slow start wait.
 const ACKS_PER_WINDOW: u64 = 4;
+/// Without a threshold of the application's, an ack is asked for each time that so long a part of what we send arrived: 4,000 acks a
+/// second cost either end little, and what they tell is never old.
+const ACK_INTERVAL: Duration = Duration::from_micros(250);
+/// And no later than this where a pause begins before so much came.
+const ACK_DELAY: Duration = Duration::from_millis(1);
+/// Fewer packets in that time leave the peer to itself: its acks cost little then, and need no frame of ours.
+const FEWEST_PACKETS: u64 = 10;
 /// What suits the paths is asked for anew where it differs by this part.
 const NOTICED_PART: u64 = 3;
 /// The first delay that RFC 9000 18.2 does not allow for max_ack_delay.
 const DELAY_END: Duration = Duration::from_millis(MAX_ACK_DELAY_MS + 1);
 
+/// What is asked for is looked at again after a round trip, but not more often than this.
+const REVIEW_INTERVAL: Duration = Duration::from_millis(10);
+/// Time between two requests before any RTT is known.
+const INTERVAL_WITHOUT_RTT: Duration = Duration::from_secs(1);
+
 /// How rarely we want the peer to acknowledge, where it lets us ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckWish {
-    /// Ack-eliciting packets that may arrive without an ack, fewer while windows are small.
-    pub eliciting_threshold: u64,
-    /// Longest time that an ack waits; none: the shortest round trip, and no longer than the peer would by itself.
+    /// Ack-eliciting packets that may arrive without an ack, fewer while windows are small. None: as many as we send in
+    /// 250 µs, and nothing is asked while those are few.
+    pub eliciting_threshold: Option<u64>,
+    /// Longest time that an ack waits; none: 1 ms, or the shortest round trip where another of these is stated, and no longer than
+    /// the peer would by itself.
     pub max_ack_delay: Option<Duration>,
     /// Reordering that is borne with, in packets, and 0 for any; none: what loss detection bears with.
     pub reordering_threshold: Option<u64>,
@@ -67,7 +81,7 @@ impl AckRequests {
     pub(crate) fn terms(&self) -> AckTerms {
         AckTerms {
             ours: self.requested.map(|(_, policy)| policy),
-            peer_max_delay: self.ours.as_ref().map(|ours| ours.peer_max_delay()),
+            peer_max_delay: self.ours.as_ref().filter(|ours| ours.is_in_use()).map(|ours| ours.peer_max_delay()),
         }
     }
 }
@@ -94,8 +108,12 @@ pub(crate) struct OwnRequest {
     wanted: AckPolicy,
     /// What the newest frame asks for.
     written: Option<AckPolicy>,
-    /// When the newest was called for.
-    called_at: Option<Instant>,
+    /// When what suits the paths is looked at again.
+    next_review: Instant,
+    /// When it was looked at last, and the packets sent by then.
+    reviewed: (Instant, u64),
+    /// Packets that were sent in each [`ACK_INTERVAL`] lately.
+    interval_packets: u64,
     /// The max_ack_delay that the peer announced, or is known to have taken over.
     known_delay: Duration,
     /// The longest one asked for since, zero for none.
@@ -111,48 +129,105 @@ impl OwnRequest {
             delivery: NewestReport::default(),
             wanted: AckPolicy::delayed(max_delay),
             written: None,
-            called_at: None,
+            next_review: Instant::ZERO,
+            reviewed: (Instant::ZERO, 0),
+            interval_packets: 0,
             known_delay: max_delay,
             pending_delay: Duration::ZERO,
         }
     }
 
+    /// The application wants something in particular, so that it is asked for whatever paths carry.
+    fn is_stated(&self) -> bool {
+        self.wish != AckWish::default()
+    }
+
+    /// The peer was asked, or will be in any case.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.is_stated() || self.written.is_some()
+    }
+
     /// What is to be asked for, as the paths are.
     fn suited(&self, facts: &PathFacts) -> AckPolicy {
         let (shortest, usual) = self.offered;
+        let Some(packets) = self.suited_threshold(facts) else { return self.peers_own() };
         // Section 8.1: at least one ack a round trip, and a part of a window at most
-        let delay = self.wish.max_ack_delay.unwrap_or(usual.min(facts.rtt.unwrap_or(usual)));
+        let longest_useful = if self.is_stated() { facts.rtt.unwrap_or(usual) } else { ACK_DELAY };
+        let delay = self.wish.max_ack_delay.unwrap_or(usual.min(longest_useful));
         let longest = DELAY_END - Duration::from_micros(1);
-        let packets = facts.window_packets.map_or(u64::MAX, |window| window / ACKS_PER_WINDOW);
         AckPolicy::requested(
-            self.wish.eliciting_threshold.min(packets.max(1)),
+            packets,
             delay.min(longest).max(shortest),
             // Section 9: as loss detection
             self.wish.reordering_threshold.unwrap_or(facts.packet_threshold),
         )
     }
 
-    /// The paths may have changed: asks anew where that makes a difference, not more often than once in `interval`.
-    pub(crate) fn review(&mut self, now: Instant, interval: Duration, facts: &PathFacts) {
-        let suited = self.suited(facts);
-        let is_due = self.delivery.is_due();
-        let is_early = self.called_at.is_some_and(|at| now.since(at) < interval);
-        if !is_due && (is_early || !self.makes_a_difference(&suited)) {
-            return;
+    /// Packets that may arrive without an ack; none where the peer is left to itself.
+    fn suited_threshold(&self, facts: &PathFacts) -> Option<u64> {
+        let part = facts.window_packets.map_or(u64::MAX, |window| window / ACKS_PER_WINDOW);
+        if let Some(stated) = self.wish.eliciting_threshold {
+            return Some(stated.min(part.max(1)));
         }
-        self.wanted = suited;
-        if !is_due {
-            self.called_at = Some(now);
+        let packets = part.min(self.interval_packets);
+        let few = self.is_stated().then_some(1);
+        if packets < FEWEST_PACKETS { few } else { Some(packets) }
+    }
+
+    /// How the peer acknowledges by itself.
+    fn peers_own(&self) -> AckPolicy {
+        AckPolicy::delayed(self.offered.1)
+    }
+
+    /// What was asked for last.
+    fn current(&self) -> AckPolicy {
+        self.written.unwrap_or_else(|| self.peers_own())
+    }
+
+    /// Whether it is time to look at what suits the paths.
+    #[inline]
+    pub(crate) fn is_review_due(&self, now: Instant) -> bool {
+        now >= self.next_review || self.delivery.is_due()
+    }
+
+    /// Looks at how much is sent, packets so far; `round_trip` is the longest of all paths. True where [`Self::review`] is to see the
+    /// paths.
+    pub(crate) fn begin_review(&mut self, now: Instant, round_trip: Option<Duration>, packets_sent: u64) -> bool {
+        if now >= self.next_review {
+            self.next_review = now + round_trip.unwrap_or(REVIEW_INTERVAL).max(REVIEW_INTERVAL);
+            self.measure(now, packets_sent);
+        }
+        self.is_in_use() || self.interval_packets >= FEWEST_PACKETS
+    }
+
+    /// The paths may have changed: asks anew where that makes a difference.
+    pub(crate) fn review(&mut self, now: Instant, round_trip: Option<Duration>, facts: &PathFacts) {
+        let suited = self.suited(facts);
+        if self.delivery.is_due() {
+            self.wanted = suited;
+        } else if self.makes_a_difference(&suited) {
+            self.wanted = suited;
+            self.next_review = now + round_trip.unwrap_or(INTERVAL_WITHOUT_RTT).max(REVIEW_INTERVAL);
             self.delivery.is_due_again();
         }
     }
 
+    /// Learns how much is sent, from what was since the last look.
+    fn measure(&mut self, now: Instant, packets_sent: u64) {
+        let (at, before) = std::mem::replace(&mut self.reviewed, (now, packets_sent));
+        let packets = u128::from(packets_sent - before) * ACK_INTERVAL.as_nanos();
+        self.interval_packets = (packets / now.since(at).as_nanos().max(1)) as u64;
+    }
+
     fn makes_a_difference(&self, suited: &AckPolicy) -> bool {
-        let Some(written) = &self.written else { return true };
+        if self.written.is_none() && self.is_stated() {
+            return true;
+        }
+        let written = self.current();
         let moved = |before: u64, after: u64| before.abs_diff(after) * NOTICED_PART > before.max(after);
-        let micros = |policy: &AckPolicy| policy.max_ack_delay.as_micros() as u64;
+        let micros = |policy: AckPolicy| policy.max_ack_delay.as_micros() as u64;
         moved(written.eliciting_threshold, suited.eliciting_threshold)
-            || moved(micros(written), micros(suited))
+            || moved(micros(written), micros(*suited))
             || moved(written.reordering_threshold, suited.reordering_threshold)
     }
 

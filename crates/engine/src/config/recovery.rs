@@ -50,36 +50,33 @@ pub(crate) struct AckTuning {
 
 impl Default for AckTuning {
     fn default() -> Self {
-        Self { max_delay: Duration::from_millis(25), delay_exponent: 3, eliciting_threshold: 2, wish: None }
+        let wish = Some(AckWish::default());
+        Self { max_delay: Duration::from_millis(25), delay_exponent: 3, eliciting_threshold: 2, wish }
     }
 }
 
 /// How rarely a peer is asked to acknowledge (draft-ietf-quic-ack-frequency-14).
 ///
 /// Fewer acks cost both ends less, and take less of a thin way back. They also come later: losses are found later, and windows
-/// grow in larger steps.
-#[derive(Clone, Copy, Debug)]
+/// grow in larger steps. By default a peer is asked only where they are many: while we send ten packets or more in
+/// each 250 µs (some 500 Mbit/s), for an ack of what is sent in that time.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckFrequencyConfig {
     wish: AckWish,
 }
 
-impl Default for AckFrequencyConfig {
-    fn default() -> Self {
-        Self { wish: AckWish { eliciting_threshold: 24, max_ack_delay: None, reordering_threshold: None } }
-    }
-}
-
 impl AckFrequencyConfig {
-    /// Ack-eliciting packets that may arrive without an ack being sent at once; the next one calls for it. 0 to 2^62 - 1,
-    /// default 24. While the smallest congestion window of the paths in use is small, a quarter of it is asked for.
-    pub fn ack_eliciting_threshold(&mut self, packets: u64) -> &mut Self {
-        self.wish.eliciting_threshold = packets.min(VARINT_MAX);
+    /// Ack-eliciting packets that may arrive without an ack being sent at once; the next one calls for it. 0 to 2^62 - 1.
+    /// None, the default: as many as we send in 250 µs, and nothing is asked while those are few. While the smallest congestion window of the paths in use is small, a quarter
+    /// of it is asked for.
+    pub fn ack_eliciting_threshold(&mut self, packets: Option<u64>) -> &mut Self {
+        self.wish.eliciting_threshold = packets.map(|packets| packets.min(VARINT_MAX));
         self
     }
 
     /// Longest time that an ack is held back. Moved into the range that the peer allows: from its min_ack_delay to 2^14 ms. None,
-    /// the default: the smallest smoothed RTT of all paths, asked for anew as that changes, and no longer than the
-    /// max_ack_delay that the peer announced.
+    /// the default: 1 ms; where another setting of these is made, the smallest smoothed RTT of all paths, asked for anew as that
+    /// changes. No longer than the max_ack_delay that the peer announced.
     pub fn max_ack_delay(&mut self, delay: Option<Duration>) -> &mut Self {
         self.wish.max_ack_delay = delay;
         self

@@ -420,8 +420,9 @@ impl TransportConfig {
         self
     }
 
-    /// How rarely the peer is to acknowledge, where it lets us ask by ACK_FREQUENCY; probes ask for an ack at once then. Default
-    /// none: as the peer sees fit, every second packet by RFC 9000 13.2.2.
+    /// How rarely the peer is to acknowledge, where it lets us ask by ACK_FREQUENCY; once it was asked, probes ask for an ack at
+    /// once. Default [`AckFrequencyConfig::default`], which asks where paths carry much. None: as the peer sees fit, every second
+    /// packet by RFC 9000 13.2.2.
     pub fn ack_frequency_config(&mut self, config: Option<AckFrequencyConfig>) -> &mut Self {
         self.ack.wish = config.map(|config| config.wish());
         self

@@ -213,6 +213,7 @@ fn we_announce_what_our_timers_keep_to() {
 pub fn asking(min_delay_us: Option<u64>, change: impl FnOnce(&mut AckFrequencyConfig)) -> Setup {
     let mut setup = Setup::default();
     let mut config = AckFrequencyConfig::default();
+    config.ack_eliciting_threshold(Some(24));
     change(&mut config);
     setup.transport.ack_frequency_config(Some(config)).mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
     setup.habits.params.acks.min_delay_us = min_delay_us;
@@ -239,7 +240,7 @@ fn immediate_acks(rig: &Rig) -> usize {
 fn we_ask_where_both_wish_it() {
     // No round trip takes less than the 5 ms that the puppet takes in the handshake; the first window is ten packets.
     let stated = |config: &mut AckFrequencyConfig| {
-        config.ack_eliciting_threshold(1).max_ack_delay(Some(ms(7))).reordering_threshold(Some(0));
+        config.ack_eliciting_threshold(Some(1)).max_ack_delay(Some(ms(7))).reordering_threshold(Some(0));
     };
     for server in [true, false] {
         let establish = |setup| if server { Rig::established_server(setup) } else { Rig::established_client(setup) };

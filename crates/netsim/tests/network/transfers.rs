@@ -122,6 +122,25 @@ fn acks_become_few_with_every_peer_that_asks_or_is_asked() {
 }
 
 #[test]
+fn acks_are_few_by_default_where_much_is_sent() {
+    // (Mbit/s, bytes, packets of data for each of acks, at least and at most)
+    let usual = (100, 8_000_000, 1.0..3.0);
+    let fast = (2_000, 80_000_000, 12.0..60.0);
+    for (mbps, bytes, bounds) in [usual, fast] {
+        for request in [Request::download(bytes), Request::upload(bytes)] {
+            let mut lab = lab(12, (Kind::Plait, Kind::Plait), &[PathSpec::new(mbps, 5)]);
+            lab.ask(request);
+            let took = lab.finish(60);
+            let ways = [lab.links[0].forward, lab.links[0].backward];
+            let packets = ways.map(|way| lab.world.net.link_stats(way).offered_packets);
+            let (few, many) = (packets[0].min(packets[1]), packets[0].max(packets[1]));
+            println!("{mbps} Mbit/s: {many} packets of data and {few} of acks in {took:?}");
+            assert!(bounds.contains(&(many as f64 / few as f64)), "{mbps} Mbit/s: {many} and {few}");
+        }
+    }
+}
+
+#[test]
 fn quinn_is_replayed_to_the_bit_of_timing() {
     let run = |seed| {
         let mut lab = lab(seed, (Kind::Quinn, Kind::Quinn), &[PathSpec::new(10, 30).loss(0.02)]);

@@ -6,7 +6,7 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 const USUAL: Duration = Duration::from_millis(25);
-const WISH: AckWish = AckWish { eliciting_threshold: 24, max_ack_delay: None, reordering_threshold: None };
+const WISH: AckWish = AckWish { eliciting_threshold: Some(24), max_ack_delay: None, reordering_threshold: None };
 
 fn at(ms: u32) -> Instant {
     Instant::ZERO + MS * ms
@@ -18,6 +18,13 @@ fn facts(rtt_ms: u32, window_packets: u64, packet_threshold: u64) -> PathFacts {
 
 fn request(wish: AckWish) -> OwnRequest {
     OwnRequest::new(wish, MS, USUAL)
+}
+
+/// A look where it is time for one; little is sent.
+fn look(request: &mut OwnRequest, now: Instant, round_trip: Option<Duration>, facts: &PathFacts) {
+    if request.is_review_due(now) && request.begin_review(now, round_trip, 0) {
+        request.review(now, round_trip, facts);
+    }
 }
 
 /// The frame that is due, as (sequence, packets, delay in microseconds, reordering).
@@ -36,7 +43,7 @@ fn written(request: &mut OwnRequest) -> Option<(u64, u64, u64, u64)> {
 fn what_suits_the_paths_is_asked_for() {
     let asked = |wish, facts: &PathFacts| {
         let mut request = request(wish);
-        request.review(at(0), MS, facts);
+        look(&mut request, at(0), Some(MS), facts);
         written(&mut request).map(|(_, packets, delay, reordering)| (packets, delay, reordering))
     };
     // A round trip, within what the peer can keep and would by itself; a quarter of the window.
@@ -50,7 +57,7 @@ fn what_suits_the_paths_is_asked_for() {
     assert_eq!(asked(stated(90), &facts(10, 1_000, 3)), Some((24, 90_000, 0)));
     assert_eq!(asked(stated(0), &facts(10, 1_000, 3)), Some((24, 1_000, 0)));
     assert_eq!(asked(stated(1_000_000), &facts(10, 1_000, 3)), Some((24, 16_383_999, 0)));
-    let each = AckWish { eliciting_threshold: 0, ..WISH };
+    let each = AckWish { eliciting_threshold: Some(0), ..WISH };
     assert_eq!(asked(each, &facts(10, 1_000, 3)), Some((0, 10_000, 3)));
 }
 
@@ -58,7 +65,7 @@ fn what_suits_the_paths_is_asked_for() {
 fn it_is_asked_for_anew_where_that_makes_a_difference_and_at_a_pace() {
     let mut request = request(WISH);
     let mut next = |ms, now: &PathFacts| {
-        request.review(at(ms), MS * 100, now);
+        look(&mut request, at(ms), Some(MS * 100), now);
         written(&mut request)
             .map(|(sequence, packets, delay, reordering)| (sequence, packets, delay / 1_000, reordering))
     };
@@ -66,22 +73,58 @@ fn it_is_asked_for_anew_where_that_makes_a_difference_and_at_a_pace() {
     assert_eq!(next(50, &facts(20, 20, 3)), None, "too soon");
     assert_eq!(next(100, &facts(20, 20, 3)), Some((1, 5, 20, 3)));
     assert_eq!(next(250, &facts(24, 24, 4)), None, "hardly moved");
-    assert_eq!(next(260, &facts(8, 24, 4)), Some((2, 6, 8, 4)));
-    assert_eq!(next(400, &facts(8, 24, 40)), Some((3, 6, 8, 40)));
+    assert_eq!(next(350, &facts(8, 24, 4)), Some((2, 6, 8, 4)));
+    assert_eq!(next(450, &facts(8, 24, 40)), Some((3, 6, 8, 40)));
     assert_eq!(next(600, &facts(8, 24, 40)), None);
+}
+
+#[test]
+fn without_a_wish_a_peer_is_asked_where_paths_carry_much() {
+    let mut request = request(AckWish::default());
+    let (mut packets_sent, mut last) = (0, 0);
+    let mut next = |ms, window, packets_in_250us| {
+        packets_sent += u64::from(ms - last) * 4 * packets_in_250us;
+        last = ms;
+        if request.is_review_due(at(ms)) && request.begin_review(at(ms), Some(MS * 4), packets_sent) {
+            request.review(at(ms), Some(MS * 4), &facts(4, window, 3));
+        }
+        let asked = written(&mut request);
+        (asked, request.is_in_use(), request.peer_max_delay())
+    };
+    assert_eq!(next(0, 1_000, 0), (None, false, USUAL));
+    assert_eq!(next(10, 1_000, 9), (None, false, USUAL), "few packets");
+    assert_eq!(next(20, 36, 90), (None, false, USUAL), "a quarter of the window is few");
+    assert_eq!(next(30, 1_000, 60), (Some((0, 60, 1_000, 3)), true, USUAL));
+    assert_eq!(next(39, 1_000, 90).0, None, "looked at lately");
+    assert_eq!(next(40, 1_000, 80).0, None, "hardly moved");
+    assert_eq!(next(50, 1_000, 100).0, Some((1, 100, 1_000, 3)));
+    assert_eq!(next(60, 80, 100).0, Some((2, 20, 1_000, 3)), "a smaller window");
+    // RFC 9000 13.2.2: every second packet, after any disorder, and within the delay that the peer announced
+    assert_eq!(next(70, 1_000, 9).0, Some((3, 1, 25_000, 1)));
+    assert_eq!(next(90, 1_000, 0).0, None);
+    assert_eq!(next(100, 1_000, 10).0, Some((4, 10, 1_000, 3)));
+}
+
+#[test]
+fn what_is_stated_is_asked_for_however_little_paths_carry() {
+    let delay = AckWish { max_ack_delay: Some(MS * 7), ..AckWish::default() };
+    let mut request = request(delay);
+    assert!(request.is_in_use());
+    look(&mut request, at(0), None, &facts(20, 1_000, 3));
+    assert_eq!(written(&mut request), Some((0, 1, 7_000, 3)));
 }
 
 #[test]
 fn the_newest_goes_again_as_things_are_then() {
     let mut request = request(WISH);
-    request.review(at(0), MS, &facts(20, 10, 3));
+    look(&mut request, at(0), Some(MS), &facts(20, 10, 3));
     assert_eq!(written(&mut request), Some((0, 2, 20_000, 3)));
-    request.review(at(50), MS, &facts(20, 40, 3));
+    look(&mut request, at(50), Some(MS), &facts(20, 40, 3));
     assert_eq!(written(&mut request), Some((1, 10, 20_000, 3)));
     request.on_lost(0);
     assert!(!request.wants_frame(), "a newer one is on its way");
     request.on_lost(1);
-    request.review(at(60), MS, &facts(20, 44, 3));
+    look(&mut request, at(60), Some(MS), &facts(20, 44, 3));
     assert_eq!(written(&mut request), Some((2, 11, 20_000, 3)));
     request.on_acked(2);
     request.on_lost(2);
@@ -93,7 +136,7 @@ fn time_outs_reckon_with_the_longest_delay_that_may_hold() {
     // ACK_FREQUENCY draft, section 7
     let stated = |ms| AckWish { max_ack_delay: Some(MS * ms), ..WISH };
     let mut shorter = request(stated(5));
-    shorter.review(at(0), MS, &facts(20, 100, 3));
+    look(&mut shorter, at(0), Some(MS), &facts(20, 100, 3));
     assert_eq!(shorter.peer_max_delay(), USUAL);
     written(&mut shorter).unwrap();
     assert_eq!(shorter.peer_max_delay(), USUAL, "it may not have arrived");
@@ -106,7 +149,7 @@ fn time_outs_reckon_with_the_longest_delay_that_may_hold() {
     assert_eq!(shorter.peer_max_delay(), MS * 5);
 
     let mut longer = request(stated(300));
-    longer.review(at(0), MS, &facts(20, 100, 3));
+    look(&mut longer, at(0), Some(MS), &facts(20, 100, 3));
     assert_eq!(longer.peer_max_delay(), USUAL, "not asked for yet");
     written(&mut longer).unwrap();
     assert_eq!(longer.peer_max_delay(), MS * 300, "it may have arrived");

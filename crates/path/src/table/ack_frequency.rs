@@ -10,9 +10,6 @@ use super::{Paths, Slot};
 use crate::ack_frequency::{AckTerms, AckWish, OwnRequest, PathFacts};
 use crate::path::Path;
 
-/// Time between two requests before any RTT is known.
-const INTERVAL_WITHOUT_RTT: Duration = Duration::from_secs(1);
-
 impl Slot {
     /// The congestion window in packets, and whether any are in flight.
     fn window_packets(&self) -> Option<(u64, bool)> {
@@ -46,12 +43,27 @@ impl Paths {
     /// Windows and round trips may have changed.
     #[inline]
     pub fn review_ack_request(&mut self, now: Instant) {
-        if self.ack_requests.ours.is_none() {
-            return;
+        if self.ack_requests.ours.as_ref().is_some_and(|ours| ours.is_review_due(now)) {
+            self.review_due_ack_request(now);
         }
-        let interval = self.max_rtt().unwrap_or(INTERVAL_WITHOUT_RTT);
-        let facts = self.facts_of_acks();
-        self.ack_requests.ours.iter_mut().for_each(|ours| ours.review(now, interval, &facts));
+    }
+
+    fn review_due_ack_request(&mut self, now: Instant) {
+        let (round_trip, packets_sent) = (self.max_rtt(), self.packets_sent());
+        let Some(ours) = &mut self.ack_requests.ours else { return };
+        if ours.begin_review(now, round_trip, packets_sent) {
+            let facts = self.facts_of_acks();
+            self.ack_requests.ours.iter_mut().for_each(|ours| ours.review(now, round_trip, &facts));
+        }
+    }
+
+    /// By all paths so far, those that are gone included.
+    fn packets_sent(&self) -> u64 {
+        let packets = self.slots().filter_map(|slot| match slot.path.as_deref() {
+            Some(path) => Some(path.send.packets_sent()),
+            None => slot.totals().map(|totals| totals.packets_sent),
+        });
+        self.past.packets_sent + packets.sum::<u64>()
     }
 
     fn facts_of_acks(&self) -> PathFacts {

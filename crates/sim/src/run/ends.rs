@@ -47,7 +47,7 @@ impl ObserverFactory for Observing {
 /// The engine's word for it.
 fn asked_acks(asked: AckFrequency) -> AckFrequencyConfig {
     let mut config = AckFrequencyConfig::default();
-    config.ack_eliciting_threshold(u64::from(asked.packets) - 1).max_ack_delay(asked.delay);
+    config.ack_eliciting_threshold(Some(u64::from(asked.packets) - 1)).max_ack_delay(asked.delay);
     config
 }
 
@@ -71,7 +71,9 @@ pub(super) fn transport(
     config.max_stream_receive_window(window).max_receive_window(window);
     config.duplicate_until_rtt(endpoints.duplicate_until_rtt);
     config.tell_paths(endpoints.wishes.tell_paths).uniflow_nonces(endpoints.wishes.uniflow_nonces);
-    config.ack_frequency_config(endpoints.wishes.ack_frequency.map(asked_acks));
+    if let Some(asked) = endpoints.wishes.ack_frequency {
+        config.ack_frequency_config(Some(asked_acks(asked)));
+    }
     config.stream_placement(endpoints.placement);
     config.max_burst_bytes(endpoints.max_burst_bytes);
     config.scheduler(Arc::new(Watched::new(endpoints.scheduler.factory(), ledger.clone())));

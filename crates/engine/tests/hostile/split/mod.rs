@@ -405,8 +405,9 @@ fn paths_are_lent_for_each_of_many_bursts() {
         let id = world.client.send(20_000_000);
         world.run_until_done(burst, 5_000);
         assert_eq!(world.server.arrived[&id], finished(20_000_000));
-        world.run(100);
-        // At the end of each burst they come back: how the rest goes is decided with all paths at hand.
+        // At the end of each burst they come back: how the rest goes is decided with all paths at hand. One that goes again after it
+        // finds nothing to do.
+        world.run(200);
         assert!(!world.client.is_lent() && !world.server.is_lent());
         let loans = [world.client.loans - before[0], world.server.loans - before[1]];
         assert!(loans.iter().all(|loans| *loans >= 2), "{burst}: {loans:?} {:?}", world.now);

@@ -141,7 +141,7 @@ impl PlaitHost {
         transport.keep_alive_interval(options.keep_alive);
         if let Some(packets) = options.ack_frequency {
             let mut frequency = AckFrequencyConfig::default();
-            frequency.ack_eliciting_threshold(u64::from(packets) - 1);
+            frequency.ack_eliciting_threshold(Some(u64::from(packets) - 1));
             transport.ack_frequency_config(Some(frequency));
         }
         let retry = match options.welcome {
