@@ -12,8 +12,8 @@ use crate::receive::AckPolicy;
 
 /// An ack is asked for at least so often in a congestion window: fewer would let a window out in bursts, and slow start wait.
 const ACKS_PER_WINDOW: u64 = 4;
-/// Without a threshold of the application's, an ack is asked for each time that so long a part of what we send arrived: 4,000 acks a
-/// second cost either end little, and what they tell is never old.
+/// Without a threshold of the application's, an ack is asked for of as many packets as we send in this time: 4,000 acks a second cost
+/// either end little, and tell of what left a moment ago.
 const ACK_INTERVAL: Duration = Duration::from_micros(250);
 /// And no later than this where a pause begins before so much came.
 const ACK_DELAY: Duration = Duration::from_millis(1);
@@ -170,8 +170,7 @@ impl OwnRequest {
             return Some(stated.min(part.max(1)));
         }
         let packets = part.min(self.interval_packets);
-        let few = self.is_stated().then_some(1);
-        if packets < FEWEST_PACKETS { few } else { Some(packets) }
+        if packets >= FEWEST_PACKETS { Some(packets) } else { self.is_stated().then_some(1) }
     }
 
     /// How the peer acknowledges by itself.
@@ -215,7 +214,7 @@ impl OwnRequest {
     /// Learns how much is sent, from what was since the last look.
     fn measure(&mut self, now: Instant, packets_sent: u64) {
         let (at, before) = std::mem::replace(&mut self.reviewed, (now, packets_sent));
-        let packets = u128::from(packets_sent - before) * ACK_INTERVAL.as_nanos();
+        let packets = u128::from(packets_sent.saturating_sub(before)) * ACK_INTERVAL.as_nanos();
         self.interval_packets = (packets / now.since(at).as_nanos().max(1)) as u64;
     }
 

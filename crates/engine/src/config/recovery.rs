@@ -67,8 +67,8 @@ pub struct AckFrequencyConfig {
 
 impl AckFrequencyConfig {
     /// Ack-eliciting packets that may arrive without an ack being sent at once; the next one calls for it. 0 to 2^62 - 1.
-    /// None, the default: as many as we send in 250 µs, and nothing is asked while those are few. While the smallest congestion window of the paths in use is small, a quarter
-    /// of it is asked for.
+    /// None, the default: as many as we send in 250 µs, and nothing is asked while those are fewer than ten. No more than a quarter
+    /// of the smallest congestion window of the paths in use is asked for.
     pub fn ack_eliciting_threshold(&mut self, packets: Option<u64>) -> &mut Self {
         self.wish.eliciting_threshold = packets.map(|packets| packets.min(VARINT_MAX));
         self
