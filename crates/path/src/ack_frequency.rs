@@ -56,7 +56,43 @@ pub struct AckTerms {
 pub(crate) struct AckRequests {
     /// Number of the peer's newest frame, and what it asks for.
     requested: Option<(u64, AckPolicy)>,
-    pub(crate) ours: Option<Box<OwnRequest>>,
+    /// What we ask, once the peer may be asked and is to be.
+    asking: Option<Box<Asking>>,
+}
+
+/// When we ask the peer for other acks.
+#[derive(Debug)]
+struct Asking {
+    /// The peer's min_ack_delay and max_ack_delay.
+    offered: (Duration, Duration),
+    rate: SendRate,
+    /// What is asked for, once there is something to ask.
+    request: Option<Box<OwnRequest>>,
+}
+
+/// How much we send, looked at now and then.
+#[derive(Debug)]
+struct SendRate {
+    /// When it is looked at again.
+    next_look: Instant,
+    /// When it was looked at last, and the packets sent by then.
+    last_look: (Instant, u64),
+    /// Packets in each [`ACK_INTERVAL`] between the last two looks.
+    interval_packets: u64,
+}
+
+impl Default for SendRate {
+    fn default() -> Self {
+        Self { next_look: Instant::ZERO, last_look: (Instant::ZERO, 0), interval_packets: 0 }
+    }
+}
+
+impl SendRate {
+    fn look(&mut self, now: Instant, packets_sent: u64) {
+        let (at, before) = std::mem::replace(&mut self.last_look, (now, packets_sent));
+        let packets = u128::from(packets_sent.saturating_sub(before)) * ACK_INTERVAL.as_nanos();
+        self.interval_packets = (packets / now.since(at).as_nanos().max(1)) as u64;
+    }
 }
 
 impl AckRequests {
@@ -78,10 +114,58 @@ impl AckRequests {
         Ok(is_news)
     }
 
+    /// A peer with these min_ack_delay and max_ack_delay may be asked for acks as we wish.
+    pub(crate) fn ask(&mut self, wish: AckWish, min_delay: Duration, max_delay: Duration) {
+        let offered = (min_delay, max_delay);
+        let request = (wish != AckWish::default()).then(|| Box::new(OwnRequest::new(wish, offered)));
+        self.asking = Some(Box::new(Asking { offered, rate: SendRate::default(), request }));
+    }
+
+    /// What is asked for.
+    pub(crate) fn ours(&self) -> Option<&OwnRequest> {
+        self.asking.as_deref()?.request.as_deref()
+    }
+
+    pub(crate) fn ours_mut(&mut self) -> Option<&mut OwnRequest> {
+        self.asking.as_deref_mut()?.request.as_deref_mut()
+    }
+
+    /// Whether it is time to look at what suits the paths.
+    #[inline]
+    pub(crate) fn is_review_due(&self, now: Instant) -> bool {
+        self.asking.as_deref().is_some_and(|asking| now >= asking.rate.next_look || self.wants_frame())
+    }
+
+    /// Looks at how much is sent, packets so far; `round_trip` is the longest of all paths. True where [`Self::review`] is to see the
+    /// paths.
+    pub(crate) fn begin_review(&mut self, now: Instant, round_trip: Option<Duration>, packets_sent: u64) -> bool {
+        let Some(Asking { offered, rate, request }) = self.asking.as_deref_mut() else { return false };
+        if now >= rate.next_look {
+            rate.next_look = now + round_trip.unwrap_or(REVIEW_INTERVAL).max(REVIEW_INTERVAL);
+            rate.look(now, packets_sent);
+        }
+        if request.is_none() && rate.interval_packets >= FEWEST_PACKETS {
+            *request = Some(Box::new(OwnRequest::new(AckWish::default(), *offered)));
+        }
+        request.is_some()
+    }
+
+    /// The paths may have changed: asks anew where that makes a difference.
+    pub(crate) fn review(&mut self, now: Instant, round_trip: Option<Duration>, facts: &PathFacts) {
+        let Some(Asking { rate, request: Some(request), .. }) = self.asking.as_deref_mut() else { return };
+        if request.review(rate.interval_packets, facts) {
+            rate.next_look = now + round_trip.unwrap_or(INTERVAL_WITHOUT_RTT).max(REVIEW_INTERVAL);
+        }
+    }
+
+    pub(crate) fn wants_frame(&self) -> bool {
+        self.ours().is_some_and(OwnRequest::wants_frame)
+    }
+
     pub(crate) fn terms(&self) -> AckTerms {
         AckTerms {
             ours: self.requested.map(|(_, policy)| policy),
-            peer_max_delay: self.ours.as_ref().filter(|ours| ours.is_in_use()).map(|ours| ours.peer_max_delay()),
+            peer_max_delay: self.ours().filter(|ours| ours.is_in_use()).map(OwnRequest::peer_max_delay),
         }
     }
 }
@@ -108,12 +192,6 @@ pub(crate) struct OwnRequest {
     wanted: AckPolicy,
     /// What the newest frame asks for.
     written: Option<AckPolicy>,
-    /// When what suits the paths is looked at again.
-    next_review: Instant,
-    /// When it was looked at last, and the packets sent by then.
-    reviewed: (Instant, u64),
-    /// Packets that were sent in each [`ACK_INTERVAL`] lately.
-    interval_packets: u64,
     /// The max_ack_delay that the peer announced, or is known to have taken over.
     known_delay: Duration,
     /// The longest one asked for since, zero for none.
@@ -122,16 +200,14 @@ pub(crate) struct OwnRequest {
 
 impl OwnRequest {
     /// Of a peer with these min_ack_delay and max_ack_delay.
-    pub(crate) fn new(wish: AckWish, min_delay: Duration, max_delay: Duration) -> Self {
+    fn new(wish: AckWish, offered: (Duration, Duration)) -> Self {
+        let (_, max_delay) = offered;
         Self {
             wish,
-            offered: (min_delay, max_delay),
+            offered,
             delivery: NewestReport::default(),
             wanted: AckPolicy::delayed(max_delay),
             written: None,
-            next_review: Instant::ZERO,
-            reviewed: (Instant::ZERO, 0),
-            interval_packets: 0,
             known_delay: max_delay,
             pending_delay: Duration::ZERO,
         }
@@ -148,9 +224,9 @@ impl OwnRequest {
     }
 
     /// What is to be asked for, as the paths are.
-    fn suited(&self, facts: &PathFacts) -> AckPolicy {
+    fn suited(&self, interval_packets: u64, facts: &PathFacts) -> AckPolicy {
         let (shortest, usual) = self.offered;
-        let Some(packets) = self.suited_threshold(facts) else { return self.peers_own() };
+        let Some(packets) = self.suited_threshold(interval_packets, facts) else { return self.peers_own() };
         // Section 8.1: at least one ack a round trip, and a part of a window at most
         let longest_useful = if self.is_stated() { facts.rtt.unwrap_or(usual) } else { ACK_DELAY };
         let delay = self.wish.max_ack_delay.unwrap_or(usual.min(longest_useful));
@@ -164,12 +240,12 @@ impl OwnRequest {
     }
 
     /// Packets that may arrive without an ack; none where the peer is left to itself.
-    fn suited_threshold(&self, facts: &PathFacts) -> Option<u64> {
+    fn suited_threshold(&self, interval_packets: u64, facts: &PathFacts) -> Option<u64> {
         let part = facts.window_packets.map_or(u64::MAX, |window| window / ACKS_PER_WINDOW);
         if let Some(stated) = self.wish.eliciting_threshold {
             return Some(stated.min(part.max(1)));
         }
-        let packets = part.min(self.interval_packets);
+        let packets = part.min(interval_packets);
         if packets >= FEWEST_PACKETS { Some(packets) } else { self.is_stated().then_some(1) }
     }
 
@@ -183,39 +259,16 @@ impl OwnRequest {
         self.written.unwrap_or_else(|| self.peers_own())
     }
 
-    /// Whether it is time to look at what suits the paths.
-    #[inline]
-    pub(crate) fn is_review_due(&self, now: Instant) -> bool {
-        now >= self.next_review || self.delivery.is_due()
-    }
-
-    /// Looks at how much is sent, packets so far; `round_trip` is the longest of all paths. True where [`Self::review`] is to see the
-    /// paths.
-    pub(crate) fn begin_review(&mut self, now: Instant, round_trip: Option<Duration>, packets_sent: u64) -> bool {
-        if now >= self.next_review {
-            self.next_review = now + round_trip.unwrap_or(REVIEW_INTERVAL).max(REVIEW_INTERVAL);
-            self.measure(now, packets_sent);
+    /// Sees the paths, of which so many packets leave in each [`ACK_INTERVAL`]; true where a frame is called for that was not before.
+    fn review(&mut self, interval_packets: u64, facts: &PathFacts) -> bool {
+        let suited = self.suited(interval_packets, facts);
+        let is_due = self.delivery.is_due();
+        if !is_due && !self.makes_a_difference(&suited) {
+            return false;
         }
-        self.is_in_use() || self.interval_packets >= FEWEST_PACKETS
-    }
-
-    /// The paths may have changed: asks anew where that makes a difference.
-    pub(crate) fn review(&mut self, now: Instant, round_trip: Option<Duration>, facts: &PathFacts) {
-        let suited = self.suited(facts);
-        if self.delivery.is_due() {
-            self.wanted = suited;
-        } else if self.makes_a_difference(&suited) {
-            self.wanted = suited;
-            self.next_review = now + round_trip.unwrap_or(INTERVAL_WITHOUT_RTT).max(REVIEW_INTERVAL);
-            self.delivery.is_due_again();
-        }
-    }
-
-    /// Learns how much is sent, from what was since the last look.
-    fn measure(&mut self, now: Instant, packets_sent: u64) {
-        let (at, before) = std::mem::replace(&mut self.reviewed, (now, packets_sent));
-        let packets = u128::from(packets_sent.saturating_sub(before)) * ACK_INTERVAL.as_nanos();
-        self.interval_packets = (packets / now.since(at).as_nanos().max(1)) as u64;
+        self.wanted = suited;
+        self.delivery.is_due_again();
+        !is_due
     }
 
     fn makes_a_difference(&self, suited: &AckPolicy) -> bool {

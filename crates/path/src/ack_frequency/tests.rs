@@ -16,24 +16,26 @@ fn facts(rtt_ms: u32, window_packets: u64, packet_threshold: u64) -> PathFacts {
     PathFacts { rtt: Some(MS * rtt_ms), window_packets: Some(window_packets), packet_threshold }
 }
 
-fn request(wish: AckWish) -> OwnRequest {
-    OwnRequest::new(wish, MS, USUAL)
+fn request(wish: AckWish) -> AckRequests {
+    let mut requests = AckRequests::default();
+    requests.ask(wish, MS, USUAL);
+    requests
 }
 
 /// A look where it is time for one; little is sent.
-fn look(request: &mut OwnRequest, now: Instant, round_trip: Option<Duration>, facts: &PathFacts) {
+fn look(request: &mut AckRequests, now: Instant, round_trip: Option<Duration>, facts: &PathFacts) {
     if request.is_review_due(now) && request.begin_review(now, round_trip, 0) {
         request.review(now, round_trip, facts);
     }
 }
 
 /// The frame that is due, as (sequence, packets, delay in microseconds, reordering).
-fn written(request: &mut OwnRequest) -> Option<(u64, u64, u64, u64)> {
+fn written(request: &mut AckRequests) -> Option<(u64, u64, u64, u64)> {
     if !request.wants_frame() {
         return None;
     }
     let (mut bytes, mut sent) = (Vec::new(), Vec::new());
-    request.fill(&mut FrameWriter::new(&mut bytes, 1200, &mut sent));
+    request.ours_mut()?.fill(&mut FrameWriter::new(&mut bytes, 1200, &mut sent));
     let Some(Ok(Frame::AckFrequency(f))) = Frames::new(&bytes).next() else { panic!("{bytes:?}") };
     assert_eq!(sent, [SentFrame::AckFrequency(f.sequence)]);
     Some((f.sequence, f.ack_eliciting_threshold, f.max_ack_delay_us, f.reordering_threshold))
@@ -89,12 +91,12 @@ fn without_a_wish_a_peer_is_asked_where_paths_carry_much() {
             request.review(at(ms), Some(MS * 4), &facts(4, window, 3));
         }
         let asked = written(&mut request);
-        (asked, request.is_in_use(), request.peer_max_delay())
+        (asked, request.terms().peer_max_delay)
     };
-    assert_eq!(next(0, 1_000, 0), (None, false, USUAL));
-    assert_eq!(next(10, 1_000, 9), (None, false, USUAL), "few packets");
-    assert_eq!(next(20, 36, 90), (None, false, USUAL), "a quarter of the window is few");
-    assert_eq!(next(30, 1_000, 60), (Some((0, 60, 1_000, 3)), true, USUAL));
+    assert_eq!(next(0, 1_000, 0), (None, None));
+    assert_eq!(next(10, 1_000, 9), (None, None), "few packets");
+    assert_eq!(next(20, 36, 90), (None, None), "a quarter of the window is few");
+    assert_eq!(next(30, 1_000, 60), (Some((0, 60, 1_000, 3)), Some(USUAL)));
     assert_eq!(next(39, 1_000, 90).0, None, "looked at lately");
     assert_eq!(next(40, 1_000, 80).0, None, "hardly moved");
     assert_eq!(next(50, 1_000, 100).0, Some((1, 100, 1_000, 3)));
@@ -109,7 +111,7 @@ fn without_a_wish_a_peer_is_asked_where_paths_carry_much() {
 fn what_is_stated_is_asked_for_however_little_paths_carry() {
     let delay = AckWish { max_ack_delay: Some(MS * 7), ..AckWish::default() };
     let mut request = request(delay);
-    assert!(request.is_in_use());
+    assert_eq!(request.terms().peer_max_delay, Some(USUAL));
     look(&mut request, at(0), None, &facts(20, 1_000, 3));
     assert_eq!(written(&mut request), Some((0, 1, 7_000, 3)));
 }
@@ -121,13 +123,13 @@ fn the_newest_goes_again_as_things_are_then() {
     assert_eq!(written(&mut request), Some((0, 2, 20_000, 3)));
     look(&mut request, at(50), Some(MS), &facts(20, 40, 3));
     assert_eq!(written(&mut request), Some((1, 10, 20_000, 3)));
-    request.on_lost(0);
+    request.ours_mut().unwrap().on_lost(0);
     assert!(!request.wants_frame(), "a newer one is on its way");
-    request.on_lost(1);
+    request.ours_mut().unwrap().on_lost(1);
     look(&mut request, at(60), Some(MS), &facts(20, 44, 3));
     assert_eq!(written(&mut request), Some((2, 11, 20_000, 3)));
-    request.on_acked(2);
-    request.on_lost(2);
+    request.ours_mut().unwrap().on_acked(2);
+    request.ours_mut().unwrap().on_lost(2);
     assert!(!request.wants_frame());
 }
 
@@ -137,24 +139,24 @@ fn time_outs_reckon_with_the_longest_delay_that_may_hold() {
     let stated = |ms| AckWish { max_ack_delay: Some(MS * ms), ..WISH };
     let mut shorter = request(stated(5));
     look(&mut shorter, at(0), Some(MS), &facts(20, 100, 3));
-    assert_eq!(shorter.peer_max_delay(), USUAL);
+    assert_eq!(shorter.terms().peer_max_delay, Some(USUAL));
     written(&mut shorter).unwrap();
-    assert_eq!(shorter.peer_max_delay(), USUAL, "it may not have arrived");
-    shorter.on_lost(0);
-    assert_eq!(shorter.peer_max_delay(), USUAL);
+    assert_eq!(shorter.terms().peer_max_delay, Some(USUAL), "it may not have arrived");
+    shorter.ours_mut().unwrap().on_lost(0);
+    assert_eq!(shorter.terms().peer_max_delay, Some(USUAL));
     written(&mut shorter).unwrap();
-    shorter.on_acked(0);
-    assert_eq!(shorter.peer_max_delay(), USUAL, "the ack of an older one");
-    shorter.on_acked(1);
-    assert_eq!(shorter.peer_max_delay(), MS * 5);
+    shorter.ours_mut().unwrap().on_acked(0);
+    assert_eq!(shorter.terms().peer_max_delay, Some(USUAL), "the ack of an older one");
+    shorter.ours_mut().unwrap().on_acked(1);
+    assert_eq!(shorter.terms().peer_max_delay, Some(MS * 5));
 
     let mut longer = request(stated(300));
     look(&mut longer, at(0), Some(MS), &facts(20, 100, 3));
-    assert_eq!(longer.peer_max_delay(), USUAL, "not asked for yet");
+    assert_eq!(longer.terms().peer_max_delay, Some(USUAL), "not asked for yet");
     written(&mut longer).unwrap();
-    assert_eq!(longer.peer_max_delay(), MS * 300, "it may have arrived");
-    longer.on_acked(0);
-    assert_eq!(longer.peer_max_delay(), MS * 300);
+    assert_eq!(longer.terms().peer_max_delay, Some(MS * 300), "it may have arrived");
+    longer.ours_mut().unwrap().on_acked(0);
+    assert_eq!(longer.terms().peer_max_delay, Some(MS * 300));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use plait_wire::FrameWriter;
 use plait_wire::frame::AckFrequency;
 
 use super::{Paths, Slot};
-use crate::ack_frequency::{AckTerms, AckWish, OwnRequest, PathFacts};
+use crate::ack_frequency::{AckTerms, AckWish, PathFacts};
 use crate::path::Path;
 
 impl Slot {
@@ -35,7 +35,7 @@ impl Paths {
 
     /// The handshake is complete, and a peer with these min_ack_delay and max_ack_delay may be asked for acks as we wish.
     pub fn ask_for_acks(&mut self, now: Instant, wish: AckWish, min_delay: Duration, max_delay: Duration) {
-        self.ack_requests.ours = Some(Box::new(OwnRequest::new(wish, min_delay, max_delay)));
+        self.ack_requests.ask(wish, min_delay, max_delay);
         self.on_ack_terms_changed();
         self.review_ack_request(now);
     }
@@ -43,17 +43,16 @@ impl Paths {
     /// Windows and round trips may have changed.
     #[inline]
     pub fn review_ack_request(&mut self, now: Instant) {
-        if self.ack_requests.ours.as_ref().is_some_and(|ours| ours.is_review_due(now)) {
+        if self.ack_requests.is_review_due(now) {
             self.review_due_ack_request(now);
         }
     }
 
     fn review_due_ack_request(&mut self, now: Instant) {
         let (round_trip, packets_sent) = (self.max_rtt(), self.packets_sent());
-        let Some(ours) = &mut self.ack_requests.ours else { return };
-        if ours.begin_review(now, round_trip, packets_sent) {
+        if self.ack_requests.begin_review(now, round_trip, packets_sent) {
             let facts = self.facts_of_acks();
-            self.ack_requests.ours.iter_mut().for_each(|ours| ours.review(now, round_trip, &facts));
+            self.ack_requests.review(now, round_trip, &facts);
         }
     }
 
@@ -79,14 +78,14 @@ impl Paths {
     }
 
     pub(super) fn fill_ack_request(&mut self, w: &mut FrameWriter<'_>) {
-        if let Some(ours) = self.ack_requests.ours.as_mut().filter(|ours| ours.wants_frame()) {
+        if let Some(ours) = self.ack_requests.ours_mut().filter(|ours| ours.wants_frame()) {
             ours.fill(w);
             self.on_ack_terms_changed();
         }
     }
 
     pub(super) fn on_ack_request_acked(&mut self, sequence: u64) {
-        if let Some(ours) = &mut self.ack_requests.ours {
+        if let Some(ours) = self.ack_requests.ours_mut() {
             ours.on_acked(sequence);
             self.on_ack_terms_changed();
         }

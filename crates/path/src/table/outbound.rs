@@ -15,7 +15,7 @@ impl Paths {
             || credit.is_some_and(|c| c.wants_frame())
             || self.hosts.as_ref().is_some_and(|hosts| hosts.wants_frame())
             || self.reports.as_ref().is_some_and(|reports| reports.wants_frame())
-            || self.ack_requests.ours.as_ref().is_some_and(|ours| ours.wants_frame())
+            || self.ack_requests.wants_frame()
             || self.slots().any(|slot| {
                 slot.local.wants_frame()
                     || slot.remote.wants_frame()
@@ -131,7 +131,7 @@ impl Paths {
                 self.reports.iter_mut().for_each(|reports| reports.on_lost(sequence));
             }
             SentFrame::AckFrequency(sequence) => {
-                self.ack_requests.ours.iter_mut().for_each(|ours| ours.on_lost(sequence));
+                self.ack_requests.ours_mut().into_iter().for_each(|ours| ours.on_lost(sequence));
             }
             _ => {}
         }
