@@ -536,11 +536,6 @@ impl SendFlow {
         self.config.probe_prompt
     }
 
-    #[inline]
-    pub(crate) fn packets_sent(&self) -> u64 {
-        self.counters.packets_sent
-    }
-
     /// Packets acknowledged beyond a missing one after which it counts as lost (RFC 9002 6.1.1).
     pub(crate) fn packet_threshold(&self) -> u64 {
         let fixed = self.config.packet_threshold.max(3);

@@ -49,20 +49,11 @@ impl Paths {
     }
 
     fn review_due_ack_request(&mut self, now: Instant) {
-        let (round_trip, packets_sent) = (self.max_rtt(), self.packets_sent());
+        let (round_trip, packets_sent) = (self.max_rtt(), self.totals().packets_sent);
         if self.ack_requests.begin_review(now, round_trip, packets_sent) {
             let facts = self.facts_of_acks();
             self.ack_requests.review(now, round_trip, &facts);
         }
-    }
-
-    /// By all paths so far, those that are gone included.
-    fn packets_sent(&self) -> u64 {
-        let packets = self.slots().filter_map(|slot| match slot.path.as_deref() {
-            Some(path) => Some(path.send.packets_sent()),
-            None => slot.totals().map(|totals| totals.packets_sent),
-        });
-        self.past.packets_sent + packets.sum::<u64>()
     }
 
     fn facts_of_acks(&self) -> PathFacts {
