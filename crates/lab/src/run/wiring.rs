@@ -35,8 +35,18 @@ pub(crate) enum Site<'a> {
     Here,
 }
 
-/// What starts a program that is killed when the thread that started it ends.
-const BESIDE: (&str, [&str; 3]) = ("setpriv", ["--pdeathsig", "KILL", "--"]);
+/// What starts a program that is killed when the thread that started it ends. Where that ended before the kernel was told so, nothing
+/// is started: the parent of the process is another one then. `$0` has the id of the right one.
+const BESIDE: (&str, [&str; 6]) =
+    ("setpriv", ["--pdeathsig", "KILL", "--", "sh", "-c", "[ $PPID = $0 ] && exec \"$@\""]);
+
+/// [`BESIDE`] for programs of the process `parent`.
+fn child_of(parent: u32) -> Command {
+    let (tool, args) = BESIDE;
+    let mut command = Command::new(tool);
+    command.args(args).arg(parent.to_string());
+    command
+}
 
 impl Site<'_> {
     /// Whether programs can be started beside us.
@@ -44,8 +54,7 @@ impl Site<'_> {
     /// # Errors
     /// What is missing for it.
     pub(crate) fn check_here() -> Result<(), LabError> {
-        let (tool, args) = BESIDE;
-        tool::run(tool, args.into_iter().chain(["true"])).map(|_| ())
+        tool::run(BESIDE.0, Self::Here.command("true").get_args()).map(|_| ())
     }
 
     /// A program there, not yet started.
@@ -53,9 +62,8 @@ impl Site<'_> {
         match self {
             Self::Host(host) => host.command(program),
             Self::Here => {
-                let (tool, args) = BESIDE;
-                let mut command = Command::new(tool);
-                command.args(args).arg(program);
+                let mut command = child_of(std::process::id());
+                command.arg(program);
                 command
             }
         }
@@ -70,5 +78,20 @@ impl Site<'_> {
             Self::Host(host) => host.run("ss", args),
             Self::Here => tool::run("ss", args),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_started_for_a_parent_that_is_gone() {
+        let words = ["echo", "two words", "$0"];
+        let ours = Site::Here.command(words[0]).args(&words[1..]).output().unwrap();
+        assert_eq!((ours.status.code(), ours.stdout.as_slice()), (Some(0), b"two words $0\n".as_slice()));
+        // No process has that id.
+        let orphan = child_of(u32::MAX).args(words).output().unwrap();
+        assert_eq!((orphan.status.code(), orphan.stdout.as_slice()), (Some(1), b"".as_slice()));
     }
 }
