@@ -76,23 +76,40 @@ struct Full {
     path: PathId,
     /// When they went elsewhere.
     since: Instant,
+    /// When one of them last went home as well.
+    asked: Option<Instant>,
     /// They were no sooner there.
     is_home: bool,
 }
 
+impl Full {
+    /// True where an ack goes home as well, after an eighth of a round trip at first and a whole one later: the other way may be the
+    /// thin one, and the sender hears enough until that shows.
+    fn asks(&mut self, now: Instant, rtt: Duration) -> bool {
+        let is_on_trial = now.since(self.since) < rtt * TRIAL_ROUND_TRIPS;
+        let pause = if is_on_trial { rtt / TRIAL_ACKS } else { rtt };
+        let asks = self.asked.is_none_or(|asked| now.since(asked) >= pause);
+        if asks {
+            self.asked = Some(now);
+        }
+        asks
+    }
+}
+
 impl OwnPaths {
-    /// The path of the acks of `own`.
-    fn choose(&mut self, now: Instant, own: &AckCarrier, carriers: &[AckCarrier]) -> PathId {
+    /// The paths of the acks of `own`.
+    fn choose(&mut self, now: Instant, own: &AckCarrier, carriers: &[AckCarrier]) -> AckPaths {
         let beside = |c: &&AckCarrier| c.id != own.id && c.state == own.state;
         let other = carriers.iter().filter(beside).filter(|c| c.rtt.is_some()).min_by_key(|c| (c.rtt, c.id));
-        let Some(other) = other else { return own.id };
+        let only = |path| std::iter::once(path).collect();
+        let Some(other) = other else { return only(own.id) };
         let Some(full) = self.full.iter_mut().find(|full| full.path == own.id) else {
             let is_new = own.rtt_at.is_some_and(|(rtt, at)| at >= self.drained_at + rtt);
             if !is_new || !is_shorter(other, own) {
-                return own.id;
+                return only(own.id);
             }
-            self.full.push(Full { path: own.id, since: now, is_home: false });
-            return other.id;
+            self.full.push(Full { path: own.id, since: now, asked: None, is_home: false });
+            return only(other.id);
         };
         // The queue may be one of data on the way here, and the other path have had room for no more than few acks.
         if let Some(rtt) = own.rtt {
@@ -100,7 +117,11 @@ impl OwnPaths {
             let is_overdue = other.asked_at.is_some_and(|asked| rtt < worth(now.since(asked)));
             full.is_home |= is_overdue || now.since(measured_at) > rtt * MEASURED_ROUND_TRIPS;
         }
-        if full.is_home { own.id } else { other.id }
+        if full.is_home {
+            return only(own.id);
+        }
+        let home = own.rtt.is_some_and(|rtt| full.asks(now, rtt)).then_some(own.id);
+        std::iter::once(other.id).chain(home).collect()
     }
 }
 
@@ -264,7 +285,7 @@ impl Fastest {
             }
         }
         if let Some((own, home)) = own.zip(self.home.as_mut().filter(|home| now < home.until)) {
-            return std::iter::once(home.choose(now, own, carriers)).collect();
+            return home.choose(now, own, carriers);
         }
         if chosen.rtt.is_some() && self.last != Some(chosen.id) {
             (self.last, self.since) = (Some(chosen.id), Some(now));

@@ -344,6 +344,25 @@ fn acks_of_a_full_path_come_back_where_nothing_shows_how_long_they_wait_elsewher
 }
 
 #[test]
+fn acks_of_a_full_path_go_home_too() {
+    let mut fastest = by_name("fastest").unwrap().build();
+    let mut choose = |now, of, (near_at, near), other_at| {
+        let paths = [measured_at(near_at, 0, 40, 10, near), measured_at(other_at, 1, 50, 30, 50)];
+        fastest.choose(at(now), PathId(of), &paths).iter().map(|id| id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(choose(0, 0, (0, 10), 5), [0]);
+    assert_eq!(choose(1, 1, (0, 10), 5), [0, 1]);
+    assert_eq!([choose(200, 1, (190, 80), 195), choose(400, 0, (344, 64), 349)], [[1], [1]], "home, and full");
+    assert_eq!(choose(401, 0, (344, 64), 395), [1, 0]);
+    assert_eq!(choose(405, 0, (344, 64), 395), [1], "an eighth of its 40 ms");
+    assert_eq!(choose(406, 0, (344, 64), 395), [1, 0]);
+    assert_eq!(choose(406, 1, (344, 64), 395), [1], "those of the other path are at home");
+    assert_eq!(choose(719, 0, (344, 64), 700), [1, 0]);
+    assert_eq!(choose(758, 0, (344, 64), 740), [1], "after eight round trips");
+    assert_eq!(choose(759, 0, (344, 64), 740), [1, 0]);
+}
+
+#[test]
 fn a_path_that_its_own_acks_fill_sends_them_elsewhere() {
     let mut fastest = by_name("fastest").unwrap().build();
     // The thin path was measured at `thin.0`, the other one 5 ms later.
