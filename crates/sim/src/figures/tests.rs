@@ -123,7 +123,7 @@ fn late_packets_cost_little_whatever_the_controller() {
     }
 }
 
-/// Median over 15 seeds of what so many paths take next to a flow: of 40 runs the middle half lies between .95 and 1.18 where the median is 1.07.
+/// Median over 30 seeds of what so many paths take next to a flow: of 40 runs the middle half lies between .95 and 1.18 where the median is 1.07.
 fn share(controller: &str, paths: usize, beside: &str, (queue, queue_ms): (&str, u32)) -> f64 {
     let place = super::fairness::Bottleneck {
         controller,
@@ -136,7 +136,7 @@ fn share(controller: &str, paths: usize, beside: &str, (queue, queue_ms): (&str,
         seconds: 30.0,
         paths,
     };
-    let campaign = Campaign::plan(Tree::parse("fairness", &place.scenario()).unwrap(), Traces::default(), 15).unwrap();
+    let campaign = Campaign::plan(Tree::parse("fairness", &place.scenario()).unwrap(), Traces::default(), 30).unwrap();
     let shares = campaign.jobs.iter().map(|job| {
         let outcome = campaign.one(job, Watch::default()).unwrap();
         assert_eq!(outcome.faults, [], "{controller}, seed {}", job.seed);
