@@ -40,7 +40,7 @@ const ANOTHER_PATH: u32 = 8;
 ///
 /// The smallest RTT may belong to a thin path. Where the acks of others fill it, as its RTT shows, or where acks are home sooner
 /// by their own path, as the answer to one that went there as well shows, all acks keep to their own paths for a while. Those of a
-/// path that they fill by themselves go elsewhere then.
+/// path that they seem to fill by themselves go elsewhere then, and now and then home as well.
 #[derive(Clone, Debug, Default)]
 pub struct Fastest {
     /// The path that carries the acks of others.
