@@ -89,9 +89,9 @@ fn rounds(fast: &PathView, slow: &PathView) -> u32 {
     let (mss, window) = (slow.max_datagram_bytes.max(1), slow.window_bytes.max(1));
     // The fuller the slow path's window, the nearer its RTT to the largest seen.
     let fill = slow.in_flight_bytes.saturating_add(mss).min(window);
-    let spread = slow.rtt_max.saturating_sub(slow.rtt_min).as_nanos() * u128::from(fill) / u128::from(window);
+    let spread = slow.recent_rtt.max.saturating_sub(slow.rtt_min).as_nanos() * u128::from(fill) / u128::from(window);
     let linger = slow.rtt.unwrap_or_default().as_nanos().max(slow.rtt_min.as_nanos() + spread);
-    let fast_rtt = ((fast.rtt_min + fast.rtt_max) / 2).as_nanos().max(1);
+    let fast_rtt = ((fast.rtt_min + fast.recent_rtt.max) / 2).as_nanos().max(1);
     u32::try_from(linger / fast_rtt + 1).unwrap_or(u32::MAX)
 }
 

@@ -4,6 +4,9 @@
 //! sends all of it in less than a round trip on the slow one, the fast path is waited for: what the slow one carries would keep
 //! the window closed. The question is that of BLEST (Ferlin et al., 2016), the hysteresis that of ECF (Lim et al., 2017).
 //!
+//! Where that window has room for less than the paths' own have, the smallest RTT is that of a packet that would leave now, by what is
+//! under way.
+//!
 //! Nor does the end of all streams go the slow way where it fits into the fast path's window, and that path would be done with it
 //! sooner: there the rule is ECF's, and a like one while only the pacer holds the fast path.
 
@@ -13,11 +16,9 @@ use crate::candidates::fastest_with_room;
 use crate::choice::{Choice, choice};
 use crate::decision::{Decision, WaitReason};
 use crate::patience::{Patience, paced_is_sooner};
+use crate::scarce::{TRAIN_BYTES, soonest};
 use crate::scheduler::{Scheduler, SchedulerFactory};
 use crate::view::{Backlog, Demand, DemandKind, PathView, Room};
-
-/// More than one train of packets carries.
-const TRAIN_BYTES: u64 = 65_536;
 
 /// Builds the scheduler `minrtt`, which has no settings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,13 +53,13 @@ impl Scheduler for MinRtt {
         }
         let Choice { fast, slow } = match choice(paths, demand) {
             Ok(choice) => choice,
-            Err(decision) => return decision,
+            Err(decision) => return by_arrival(decision, paths, demand, None),
         };
         let would_block = self.patience.would_block(fast, slow, window_bytes(paths, demand));
         if would_block || (demand.backlog == Backlog::Final && self.end_is_sooner(fast, slow, demand.unsent_bytes)) {
             return Decision::Wait(WaitReason::Faster(fast.id));
         }
-        Decision::Send(slow.id)
+        by_arrival(Decision::Send(slow.id), paths, demand, None)
     }
 
     fn keeps_to(&self, path: PathId, paths: &[PathView], demand: &Demand) -> bool {
@@ -72,9 +73,10 @@ impl Scheduler for MinRtt {
                 // What follows leaves less to wait for.
                 let rest = demand.unsent_bytes.saturating_sub(TRAIN_BYTES);
                 let is_end = || demand.backlog == Backlog::Final && { *self }.end_is_sooner(fast, slow, rest);
-                slow.id == path && self.patience == Patience::Sending && !would_block() && !is_end()
+                let decision = by_arrival(Decision::Send(slow.id), paths, demand, Some(path));
+                decision == Decision::Send(path) && self.patience == Patience::Sending && !would_block() && !is_end()
             }
-            Err(decision) => decision == Decision::Send(path),
+            Err(decision) => by_arrival(decision, paths, demand, Some(path)) == Decision::Send(path),
         }
     }
 }
@@ -90,6 +92,14 @@ impl MinRtt {
             // A longer wait counts on a window that may be cut meanwhile.
             _ => unsent <= fast.window_bytes && self.at_end.is_worth_it(fast, slow, unsent),
         }
+    }
+}
+
+/// The decision by the smallest RTT, or another where the window is scarce.
+fn by_arrival(decision: Decision, paths: &[PathView], demand: &Demand, train: Option<PathId>) -> Decision {
+    match decision {
+        Decision::Send(_) => soonest(paths, demand, train).unwrap_or(decision),
+        _ => decision,
     }
 }
 

@@ -90,6 +90,17 @@ fn rtt_now(path: &PathView) -> u128 {
     }
 }
 
+/// The same where the window that all paths share is scarce, so that the flight on each comes and goes: the smoothed RTT tells of
+/// packets that left with another flight than there is now, and each byte more or less takes its time at the rate of delivery.
+pub(crate) fn rtt_ahead(path: &PathView) -> u128 {
+    let acked = rtt(path);
+    let Some(bps) = path.delivery_rate_bps else { return acked };
+    let time = |bytes: u64| u128::from(bytes) * 8_000_000 / u128::from(bps.max(1));
+    let longer = time(path.in_flight_bytes.saturating_sub(path.rtt_flight_bytes));
+    let shorter = time(path.rtt_flight_bytes.saturating_sub(path.in_flight_bytes));
+    (acked + longer).saturating_sub(shorter).max(path.rtt_min.as_micros()).min(u128::from(u32::MAX))
+}
+
 fn delta(fast: &PathView, slow: &PathView) -> u128 {
     fast.rtt_var.max(slow.rtt_var).as_micros().min(u128::from(u32::MAX))
 }
@@ -107,9 +118,13 @@ fn used_window(path: &PathView) -> u128 {
 /// True where the pacer alone holds the fast path, and lets out all that waits in less time than the slow path's round trip is
 /// longer: then whatever goes the slow way arrives last.
 pub(crate) fn paced_is_sooner(fast: &PathView, slow: &PathView, unsent: u64) -> bool {
-    let fits = fast.in_flight_bytes.saturating_add(unsent) <= fast.window_bytes;
-    let ahead = rtt(slow).saturating_sub(rtt(fast));
-    matches!(fast.room, Room::Paced(_))
+    paced_is_done_in(rtt(slow).saturating_sub(rtt(fast)), fast, unsent)
+}
+
+/// True where the pacer alone holds a path, and lets out all that waits within `micros`.
+pub(crate) fn paced_is_done_in(micros: u128, path: &PathView, unsent: u64) -> bool {
+    let fits = path.in_flight_bytes.saturating_add(unsent) <= path.window_bytes;
+    matches!(path.room, Room::Paced(_))
         && fits
-        && u128::from(unsent) * rtt(fast) * PACER_GAIN.1 <= window(fast) * ahead * PACER_GAIN.0
+        && u128::from(unsent) * rtt(path) * PACER_GAIN.1 <= window(path) * micros * PACER_GAIN.0
 }

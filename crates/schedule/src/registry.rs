@@ -20,7 +20,7 @@ mod tests {
     use crate::candidates::{candidates, eligible};
     use crate::decision::{Decision, WaitReason};
     use crate::scheduler::Delivery;
-    use crate::view::{Backlog, Demand, DemandKind, PathView, Room};
+    use crate::view::{Backlog, Demand, DemandKind, PathView, RecentRtt, Room};
     use plait_base::observe::PathState;
     use plait_base::{Instant, PathId, Random};
     use proptest::prelude::*;
@@ -62,13 +62,14 @@ mod tests {
         let time = || prop_oneof![Just(0u64), 0u64..2_000_000_000, Just(u64::MAX)].prop_map(Duration::from_nanos);
         let rtts = (proptest::option::of(time()), time(), time(), time());
         (0usize..6, 0..ROOMS.len(), rtts, figure(), figure(), figure(), figure()).prop_map(
-            |(state, room, (rtt, rtt_var, rtt_min, rtt_max), window, in_flight, ssthresh, mss)| PathView {
+            |(state, room, (rtt, rtt_var, rtt_min, max), window, in_flight, ssthresh, mss)| PathView {
                 state: STATES[state],
                 room: ROOMS[room],
                 rtt,
                 rtt_var,
                 rtt_min,
-                rtt_max,
+                rtt_flight_bytes: in_flight / 3,
+                recent_rtt: RecentRtt { max, ..RecentRtt::default() },
                 window_bytes: window,
                 in_flight_bytes: in_flight,
                 ssthresh_bytes: ssthresh,

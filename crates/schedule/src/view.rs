@@ -42,6 +42,15 @@ pub enum PeerAdvice {
     Backup,
 }
 
+/// The worst that RTT samples of the last 10 to 20 seconds showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecentRtt {
+    /// The largest; zero before the first sample.
+    pub max: Duration,
+    /// How much later than estimated acks came at most, of flights that left when the path was idle; zero where they came in time.
+    pub late: Duration,
+}
+
 /// One path as the scheduler sees it. Sizes are bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
@@ -59,11 +68,10 @@ pub struct PathView {
     pub rtt_var: Duration,
     /// Smallest RTT of the present way back; zero before the first sample.
     pub rtt_min: Duration,
-    /// Largest RTT of the last 10 to 20 seconds; zero before the first sample.
-    pub rtt_max: Duration,
-    /// How much later than estimated acks came at most in the last 10 to 20 seconds, of flights that left when it was idle; zero
-    /// where they came in time.
-    pub rtt_late: Duration,
+    /// What was in flight as the packets left that the smoothed RTT tells of: their mean, weighed as their samples are.
+    pub rtt_flight_bytes: u64,
+    /// What the last 10 to 20 seconds showed of its RTT at worst.
+    pub recent_rtt: RecentRtt,
     /// Congestion window of its controller.
     pub window_bytes: u64,
     /// Bytes in flight.
@@ -92,8 +100,8 @@ impl PathView {
             rtt: None,
             rtt_var: Duration::ZERO,
             rtt_min: Duration::ZERO,
-            rtt_max: Duration::ZERO,
-            rtt_late: Duration::ZERO,
+            rtt_flight_bytes: 0,
+            recent_rtt: RecentRtt::default(),
             window_bytes: 10 * max_datagram_bytes,
             in_flight_bytes: 0,
             ssthresh_bytes: u64::MAX,

@@ -81,6 +81,8 @@ pub struct SendStats {
     pub timeouts: u64,
     /// Smoothed RTT; none before the first sample.
     pub rtt: Option<Duration>,
+    /// What was in flight as the packets left that the smoothed RTT tells of, bytes.
+    pub rtt_flight_bytes: u64,
     /// RTT variation (RFC 9002 5.3).
     pub rtt_var: Duration,
     /// Smallest RTT over the present way back.
@@ -112,6 +114,7 @@ impl SendFlow {
             persistent_congestions: c.persistent,
             timeouts: c.timeouts,
             rtt: self.rtt.measured(),
+            rtt_flight_bytes: self.rtt.flight_bytes(),
             rtt_var: self.rtt.var(),
             rtt_min: self.rtt.measured().map(|_| self.rtt.min()),
             window_bytes: self.window(),

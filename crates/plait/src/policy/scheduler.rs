@@ -66,6 +66,6 @@
 //! ```
 
 pub use plait_schedule::{
-    Copies, Decision, Delivery, Demand, DemandKind, PathView, PeerAdvice, Room, Scheduler, SchedulerFactory,
+    Copies, Decision, Delivery, Demand, DemandKind, PathView, PeerAdvice, RecentRtt, Room, Scheduler, SchedulerFactory,
     WaitReason, candidates, eligible, fastest, fastest_with_room,
 };

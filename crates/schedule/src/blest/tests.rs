@@ -47,7 +47,7 @@ fn avoidance_by_hand() {
 #[test]
 fn a_full_slow_path_lingers_for_its_largest_rtt() {
     let mut paths = paths();
-    paths[1].rtt_max = Duration::from_millis(300);
+    paths[1].recent_rtt.max = Duration::from_millis(300);
     // (4 + 1) / 10 of the spread: 100 + 100 ms.
     paths[1].in_flight_bytes = 4_000;
     assert_eq!(rounds(&paths[0], &paths[1]), 11);
@@ -55,7 +55,7 @@ fn a_full_slow_path_lingers_for_its_largest_rtt() {
     assert_eq!(rounds(&paths[0], &paths[1]), 16);
     // min(1, ...) holds, and doubling stops at sixteen rounds.
     paths[0].rtt_min = Duration::ZERO;
-    paths[0].rtt_max = Duration::from_micros(1);
+    paths[0].recent_rtt.max = Duration::from_micros(1);
     assert_eq!(Blest::default().fast_bytes(&paths[0], &paths[1]), 10_000 * 65_535 * 12 / 10);
 }
 

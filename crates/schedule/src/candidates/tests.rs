@@ -7,7 +7,7 @@ use plait_base::{Instant, PathId};
 use super::*;
 use crate::decision::Decision;
 use crate::scheduler::Scheduler;
-use crate::view::{Backlog, Demand, DemandKind, Room};
+use crate::view::{Backlog, Demand, DemandKind, RecentRtt, Room};
 
 /// An open, active path with a steady RTT and datagrams of 1000 bytes.
 pub(crate) fn view(id: u32, rtt_ms: u64) -> PathView {
@@ -15,7 +15,7 @@ pub(crate) fn view(id: u32, rtt_ms: u64) -> PathView {
     PathView {
         rtt: Some(rtt),
         rtt_min: rtt,
-        rtt_max: rtt,
+        recent_rtt: RecentRtt { max: rtt, ..RecentRtt::default() },
         max_datagram_bytes: 1000,
         window_bytes: 10_000,
         ..PathView::new(PathId(id))

@@ -65,7 +65,7 @@ impl Outstanding {
         let by_rtt = self.sent_at + rtt;
         let Some(rate) = path.delivery_rate_bps else { return Some(by_rtt) };
         // A rate measured while little was sent says little: it delays by twice the longest round trip seen at most.
-        let limit = path.rtt_max.max(rtt).saturating_mul(2);
+        let limit = path.recent_rtt.max.max(rtt).saturating_mul(2);
         Some(by_rtt.max(now + drain(self.ahead_bytes, rate).min(limit)))
     }
 

@@ -65,8 +65,8 @@ impl Tail {
     /// True where acks of `busy` came so late lately that those of copies sent at once had come sooner. What is copied then is
     /// small, for the path that takes it, and all in all it is no more than what is sent.
     fn is_unsteady(&self, idle: &PathView, busy: &PathView, back: Duration) -> bool {
-        let gains = busy.rtt_late >= GAIN_MIN
-            && busy.rtt.is_some_and(|rtt| rtt.saturating_add(busy.rtt_late) > back + back / 16);
+        let gains = busy.recent_rtt.late >= GAIN_MIN
+            && busy.rtt.is_some_and(|rtt| rtt.saturating_add(busy.recent_rtt.late) > back + back / 16);
         let is_small = busy.in_flight_bytes <= idle.window_bytes.saturating_mul(UNSTEADY_FLIGHT_WINDOWS);
         gains && is_small && self.copied_bytes <= MAX_UNSTEADY_COPIES_BYTES + self.sent_bytes / UNSTEADY_COPIES_SHARE
     }

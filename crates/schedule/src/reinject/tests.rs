@@ -49,7 +49,7 @@ fn what_arrives_later_than_its_copy_is_copied() {
 #[test]
 fn a_queue_counts_as_well_as_a_round_trip() {
     let (idle, mut slow) = (view(0, 20), view(1, 30));
-    slow.rtt_max = ms(500);
+    slow.recent_rtt.max = ms(500);
     slow.delivery_rate_bps = Some(1_000_000);
     // 25 kB at 1 Mbit/s are 200 ms away.
     assert_eq!(packet(0, 25_000).expected_ack(&slow, at(0)), Some(at(200)));
@@ -94,25 +94,25 @@ fn what_leaves_on_a_path_that_broke_its_word_is_copied_at_once() {
         assert_ne!(judge(&busy, occasion), Verdict::Copy);
     }
     // 90 ms late: the copy comes sooner by 70.
-    busy.rtt_late = ms(90);
+    busy.recent_rtt.late = ms(90);
     for occasion in at_once {
         assert_eq!(judge(&busy, occasion), Verdict::Copy, "{occasion:?}");
     }
     assert_ne!(judge(&busy, Occasion::Blocked), Verdict::Copy, "no place is taken from new data");
     // The copy would come 2 ms sooner at best, or none of 20 ms is at stake.
-    busy.rtt_late = ms(22);
+    busy.recent_rtt.late = ms(22);
     assert_ne!(judge(&busy, Occasion::Drained), Verdict::Copy);
-    (busy.rtt, busy.rtt_late) = (Some(ms(49)), ms(19));
+    (busy.rtt, busy.recent_rtt.late) = (Some(ms(49)), ms(19));
     assert_eq!(judge(&busy, Occasion::Held), Verdict::No);
     // The idle path admits 10,000 bytes: this is no small answer.
-    (busy.rtt_late, busy.in_flight_bytes) = (ms(90), 40_001);
+    (busy.recent_rtt.late, busy.in_flight_bytes) = (ms(90), 40_001);
     assert_eq!(judge(&busy, Occasion::Held), Verdict::No);
 }
 
 #[test]
 fn copies_of_what_a_path_holds_that_broke_its_word_are_bounded() {
     let (idle, mut busy) = (view(0, 50), view(1, 30));
-    busy.rtt_late = ms(90);
+    busy.recent_rtt.late = ms(90);
     let mut policy = Tail::default();
     let judge = |policy: &mut Tail| policy.judge(&idle, &busy, &packet(0, 1200), Occasion::Held, at(1));
     for _ in 0..100 {

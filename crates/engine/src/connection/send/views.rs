@@ -4,7 +4,7 @@ use plait_base::observe::PathState;
 use plait_base::{Instant, Side};
 use plait_path::table::{PathSnapshot, Slot, SlotPlace};
 use plait_path::{PathRoom, PathStatus, Paths, SendRoom};
-use plait_schedule::{PathView, PeerAdvice, Room};
+use plait_schedule::{PathView, PeerAdvice, RecentRtt, Room};
 
 use crate::connection::send::sockets::FullSockets;
 
@@ -157,8 +157,8 @@ impl Onlooker<'_> {
             rtt: path.scheduled_rtt,
             rtt_var: path.send.rtt_var,
             rtt_min: path.send.rtt_min.unwrap_or_default(),
-            rtt_max: path.rtt_max,
-            rtt_late: path.rtt_late,
+            rtt_flight_bytes: path.send.rtt_flight_bytes,
+            recent_rtt: RecentRtt { max: path.rtt_max, late: path.rtt_late },
             window_bytes: path.send.window_bytes,
             in_flight_bytes: path.send.in_flight_bytes,
             ssthresh_bytes: path.ssthresh_bytes,
