@@ -419,7 +419,11 @@ impl Path {
                 self.mtu.on_mtu_probe_sent(*size);
             }
         }
-        !packet.in_flight && self.send.prune_unacked(now, space, feedback)
+        let has_stale = self.send.has_stale(space);
+        if has_stale {
+            self.send.prune(now, space, feedback);
+        }
+        has_stale
     }
 
     /// What left counts against the credit of its address and for the path.

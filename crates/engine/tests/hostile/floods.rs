@@ -299,3 +299,50 @@ fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
     rig.ack_all();
     assert!(rig.is_open());
 }
+
+/// Bytes in flight on path 0 beyond its window, and three datagrams of probes.
+fn excess(rig: &mut Rig) -> u64 {
+    let now = rig.now;
+    let path = rig.conn().path_statistics(now, PathId::ZERO).unwrap();
+    path.in_flight_bytes.saturating_sub(path.cwnd_bytes + 3 * 1200)
+}
+
+#[test]
+fn pings_that_a_peer_asks_for_keep_to_the_window() {
+    // RFC 9002 7-2
+    let mut rig = Rig::established_server(Setup::default());
+    rig.pass(ms(1000));
+    rig.ack_all();
+    rig.deaf = true;
+    let mut sent = 0;
+    for round in 0..2_000u64 {
+        // A path that is a backup is asked whether it is there, and available again.
+        let sequence = 2 * round + 1;
+        rig.frames([raw(&[0x3e77, 0, sequence], &[]), raw(&[0x3e76, 0, sequence + 1], &[])].concat());
+        sent += rig.wire.len();
+        assert_eq!(excess(&mut rig), 0, "round {round}");
+        rig.seen.clear();
+        rig.wire.clear();
+    }
+    assert!((100..3_000).contains(&sent), "{sent}");
+    assert!(rig.is_open());
+}
+
+#[test]
+fn challenges_of_a_peer_that_moves_without_end_keep_to_the_window() {
+    // RFC 9002 7-2
+    for new_host in [false, true] {
+        let mut rig = Rig::established_server(Setup::default());
+        rig.pass(ms(1000));
+        rig.ack_all();
+        rig.deaf = true;
+        for round in 0..2_000u64 {
+            let host = if new_host { round % 250 } else { 9 };
+            rig.send_all(tuple(&format!("203.0.113.{host}:{}", 1000 + round)), &[Packet::one_rtt([0x01]).padded(60)]);
+            assert_eq!(excess(&mut rig), 0, "round {round}");
+            rig.seen.clear();
+            rig.wire.clear();
+        }
+        assert!(rig.is_open());
+    }
+}

@@ -82,11 +82,11 @@ impl Path {
         builder.finish(buf, sealer, self.send.seal_mark_mut(), padding)
     }
 
-    /// Whether a packet with responses to challenges may leave now; one with a challenge of ours always may. Challenges are
-    /// few and have a clock of their own; responses are as many as the peer likes: window and pacer hold them too
-    /// (RFC 9000 8.2.2).
+    /// Whether a packet with challenges or responses may leave now. Challenges have a clock of their own and are not paced;
+    /// responses are as many as the peer likes: the pacer holds them too (RFC 9000 8.2.2).
     pub fn validation_room(&mut self, now: Instant) -> SendRoom {
-        if self.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge()) {
+        let asks = self.addresses.get(FourTupleRole::Current).is_some_and(|state| state.wants_challenge());
+        if asks && self.admits_challenge() {
             return SendRoom::Free;
         }
         self.send.prepare_to_send(now, MIN_DATAGRAM_BYTES as u64);
@@ -96,6 +96,16 @@ impl Path {
     /// The host woke up later by so much than packets were held back: pacing makes up for it.
     pub fn on_late(&mut self, by: Duration) {
         self.send.on_late(by);
+    }
+
+    /// Whether the window lets a challenge go.
+    pub fn admits_challenge(&self) -> bool {
+        self.send.admits_challenge(MIN_DATAGRAM_BYTES as u64)
+    }
+
+    /// Whether the window has room for a datagram of `bytes` that is not paced.
+    pub fn has_window(&self, now: Instant, bytes: u64) -> bool {
+        self.send.room(now, bytes) != SendRoom::Window
     }
 
     /// Whether a full datagram of data may leave now, by window and pace.

@@ -310,5 +310,8 @@ impl SendFlow {
             delivery,
         };
         self.controller.on_acked(&acked, shared);
+        if self.flight() <= self.controller.window() {
+            self.recovery.challenges_beyond = 0;
+        }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Recovery {
     open: bool,
     /// Packets that showed this episode and whose ack has not come; none when CE showed it.
     unproven: Option<u64>,
+    /// Packets with challenges that left although the window was full, since it was not.
+    pub(crate) challenges_beyond: u8,
 }
 
 impl Recovery {
@@ -42,7 +44,7 @@ impl Recovery {
         if self.covers(sent_at) {
             return Begun::No;
         }
-        *self = Self { start: Some(now), open: true, unproven: None };
+        (self.start, self.open, self.unproven) = (Some(now), true, None);
         Begun::Yes
     }
 
@@ -60,7 +62,7 @@ impl Recovery {
             self.unproven = Some(left - 1);
             return false;
         }
-        *self = Self::default();
+        (self.start, self.open, self.unproven) = (None, false, None);
         true
     }
 

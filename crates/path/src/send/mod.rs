@@ -203,6 +203,9 @@ pub enum SendRoom {
     Paced(Instant),
 }
 
+/// Packets with challenges that may leave although the window is full: as many as one validation sends.
+const MAX_CHALLENGES_BEYOND: u8 = 3;
+
 /// Whether a path's figures count for its siblings' coupled controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Activity {
@@ -222,6 +225,8 @@ pub(crate) struct SpaceState {
     probes: pto::Probes,
     /// Packets below were sent on an earlier network path and say nothing of this one.
     path_start: u64,
+    /// Packets below were sent before the path moved the last time but one: nothing is expected of them any more.
+    stale_below: u64,
     /// What late acks showed of the network path's order.
     reordering: Reordering,
 }
@@ -359,6 +364,10 @@ impl SendFlow {
         // RFC 9000 9.4: challenges to other addresses are not subject to this path's window
         if packet.in_flight && !packet.elsewhere {
             self.in_flight += bytes;
+            if self.flight() > self.controller.window() {
+                let asks = carried.iter().any(|frame| matches!(frame, SentFrame::PathChallenge(_)));
+                self.recovery.challenges_beyond = self.recovery.challenges_beyond.saturating_add(u8::from(asks));
+            }
             self.pacer.on_sent(bytes);
             self.controller.on_sent(now, bytes, self.flight(), number);
             self.note_window_use(space, number);
@@ -411,6 +420,12 @@ impl SendFlow {
     /// The host woke up later by so much than the pacer had asked for.
     pub(crate) fn on_late(&mut self, by: Duration) {
         self.pacer.on_late(by);
+    }
+
+    /// Whether a challenge may leave, of so many `bytes`. Where the window is full, a few may, as probes do: the peer's address
+    /// changed, and what fills the window may have been lost on the way to the old one.
+    pub(crate) fn admits_challenge(&self, bytes: u64) -> bool {
+        self.flight() + bytes <= self.controller.window() || self.recovery.challenges_beyond < MAX_CHALLENGES_BEYOND
     }
 
     /// Whether `bytes` more may leave now (RFC 9002 7). Probes after a time-out need not ask (RFC 9002 7.5).
@@ -641,17 +656,24 @@ impl SendFlow {
         self.check();
     }
 
-    /// Forgets the oldest packets of a space whose peer acknowledges nothing while it makes us send acks without end. What
-    /// some of them had to deliver comes out as lost, to be sent again; the window is not touched. True when some were.
-    pub(crate) fn prune_unacked(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
-        let Some(state) = self.spaces[space as usize].as_deref_mut() else { return false };
-        let sent = &mut state.sent;
-        if sent.ack_only <= MAX_UNANSWERED_ACKS {
-            return false;
-        }
-        let (mut number, end) = sent.outstanding_numbers();
+    /// True where a space has packets to forget: see [`Self::prune`].
+    #[inline]
+    pub(crate) fn has_stale(&self, space: Space) -> bool {
+        self.space(space).is_some_and(|state| {
+            state.sent.unawaited > MAX_UNANSWERED_ACKS || state.sent.reaches_below(state.stale_below)
+        })
+    }
+
+    /// Forgets packets of a space whose peer makes us send without end what no timer waits for, acks or answers to other addresses,
+    /// and acknowledges nothing: the oldest, and those that left before the last two moves of the path. What some of them had to
+    /// deliver comes out as lost, to be sent again; the window is not touched.
+    pub(crate) fn prune(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+        let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
+        let (sent, stale) = (&mut state.sent, state.stale_below);
         // Many at once, so that it is done rarely.
-        while sent.ack_only > MAX_UNANSWERED_ACKS / 2 && number < end {
+        let most = if sent.unawaited > MAX_UNANSWERED_ACKS { MAX_UNANSWERED_ACKS / 2 } else { usize::MAX };
+        let (mut number, end) = sent.outstanding_numbers();
+        while number < end && (number < stale || sent.unawaited > most) {
             if let Some(before) = sent.mark_lost(number, now) {
                 self.in_flight -= if before.counted { u64::from(before.info.bytes) } else { 0 };
                 if before.info.in_flight && !before.handed_over {
@@ -660,9 +682,8 @@ impl SendFlow {
             }
             number += 1;
         }
-        sent.forget_below(number);
+        sent.forget_below(if most == usize::MAX { stale } else { number });
         self.check();
-        true
     }
 
     /// Nothing more is sent on the path: all that is outstanding counts as lost (RFC 10069 3.4.3).
@@ -674,7 +695,7 @@ impl SendFlow {
     /// sent before still report their frames, but touch neither window nor RTT.
     pub(crate) fn reset_for_new_address(&mut self, now: Instant, controller: Box<dyn CongestionController>) {
         for state in self.spaces.iter_mut().flatten() {
-            state.path_start = state.sent.next();
+            (state.stale_below, state.path_start) = (state.path_start, state.sent.next());
             state.sent.uncount();
             state.probes = pto::Probes::default();
             state.reordering = Reordering::default();

@@ -105,8 +105,8 @@ pub(crate) struct SentPackets {
     pub(crate) largest_acked: Option<u64>,
     /// Outstanding ack-eliciting packets.
     pub(crate) eliciting: u64,
-    /// Outstanding packets that do not count as in flight: acks and nothing else.
-    pub(crate) ack_only: usize,
+    /// Outstanding packets after which no silence counts: mostly acks, and what left between other addresses.
+    pub(crate) unawaited: usize,
     /// When the newest ack-eliciting packet left.
     pub(crate) eliciting_sent_at: Option<Instant>,
     /// Send time of the packet that began the present unbroken run of losses.
@@ -139,7 +139,7 @@ impl SentPackets {
             Some(last) if last.end == number => last.end += 1,
             _ => self.unresolved.push_back(number..number + 1),
         }
-        self.ack_only += usize::from(!packet.in_flight);
+        self.unawaited += usize::from(!packet.awaits_ack());
         if packet.awaits_ack() {
             self.eliciting += 1;
             self.eliciting_sent_at = Some(now);
@@ -221,7 +221,7 @@ impl SentPackets {
     pub(crate) fn mark_acked(&mut self, run: Range<u64>, mut see: impl FnMut(u64, &SentPacket, Carried<'_>)) {
         let index = |number: u64| (number.saturating_sub(self.base) as usize).min(self.entries.len());
         let run_in_ring = index(run.start)..index(run.end);
-        let (mut eliciting, mut ack_only, mut copied) = (0, 0, self.copied);
+        let (mut eliciting, mut unawaited, mut copied) = (0, 0, self.copied);
         for (number, entry) in (run.start.max(self.base)..).zip(self.entries.range_mut(run_in_ring)) {
             see(
                 number,
@@ -235,7 +235,7 @@ impl SentPackets {
             match entry.state {
                 PacketState::Outstanding => {
                     eliciting += u64::from(entry.info.awaits_ack());
-                    ack_only += usize::from(!entry.info.in_flight);
+                    unawaited += usize::from(!entry.info.awaits_ack());
                 }
                 // A hole in the run of losses was none: the run ends here.
                 PacketState::Lost(_) => self.lost_since = None,
@@ -246,7 +246,7 @@ impl SentPackets {
             entry.counted = false;
         }
         self.eliciting -= eliciting;
-        self.ack_only -= ack_only;
+        self.unawaited -= unawaited;
         self.copied = copied;
     }
 
@@ -265,7 +265,7 @@ impl SentPackets {
     #[inline]
     fn settle(&mut self, packet: &PacketInfo) {
         self.eliciting -= u64::from(packet.awaits_ack());
-        self.ack_only -= usize::from(!packet.in_flight);
+        self.unawaited -= usize::from(!packet.awaits_ack());
     }
 
     /// True where a packet is outstanding, or lost and remembered.
@@ -274,8 +274,8 @@ impl SentPackets {
         !self.unresolved.is_empty()
     }
 
-    /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and
-    /// unacknowledged acks after `keep`.
+    /// Forgets packets at the front whose fate no longer matters: acked ones at once, lost ones and those that nobody waits for,
+    /// as acks, after `keep`.
     #[inline]
     pub(crate) fn trim(&mut self, now: Instant, keep: Duration) {
         if self.has_unresolved() { self.forget_front(now, keep) } else { self.forget_all() }
@@ -297,7 +297,7 @@ impl SentPackets {
             let gone = self.entries.front().is_some_and(|front| match front.state {
                 PacketState::Acked | PacketState::Skipped => true,
                 PacketState::Lost(at) => at + keep <= now,
-                PacketState::Outstanding => !front.info.in_flight && front.sent_at + keep <= now,
+                PacketState::Outstanding => !front.counted && !front.info.awaits_ack() && front.sent_at + keep <= now,
             });
             if !gone {
                 break;
@@ -357,6 +357,12 @@ impl SentPackets {
         }
         self.base += 1;
         true
+    }
+
+    /// True where a packet below `number` is remembered.
+    #[inline]
+    pub(crate) fn reaches_below(&self, number: u64) -> bool {
+        self.base < number
     }
 
     /// Numbers that are still outstanding, oldest first.

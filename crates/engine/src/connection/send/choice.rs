@@ -190,7 +190,10 @@ impl Scheduling {
         }
         let purpose = Purpose::Ping;
         let mut pings = pings.iter().rev().copied();
-        if let Some(path) = pings.find(|id| !empty.holds(*id, purpose) && self.full_sockets.admit(table, *id)) {
+        // RFC 9002 7: the window bounds them too; where it is full, what fills it speaks for the path. A peer may ask for many.
+        let has_window = |id| table.path(id).is_none_or(|path| path.has_window(offer.now, SMALLEST_PACKET_BYTES));
+        let may_leave = |id| !empty.holds(id, purpose) && self.full_sockets.admit(table, id) && has_window(id);
+        if let Some(path) = pings.find(|id| may_leave(*id)) {
             return Some(Choice { path, purpose });
         }
         self.next_copy(table, offer, empty)

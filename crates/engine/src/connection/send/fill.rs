@@ -24,8 +24,7 @@ impl Connection {
         let (id, side, one_rtt) = (place.id(), self.handshake.side, self.keys.is_some());
         let mut pad = Pad::No;
         if one_rtt {
-            // Copies and PINGs repeat none of it: behind a challenge on a thin way they would only hold up the answer.
-            let is_owed = |path: &Path| !matches!(purpose, Purpose::Copies | Purpose::Ping) || path.owes_validation();
+            let is_owed = |path: &Path| takes_along_validation(path, purpose);
             if let Some(slot) = self.paths.table.slot_at_mut(place)
                 && slot.path.as_deref().is_some_and(is_owed)
             {
@@ -82,6 +81,17 @@ impl Connection {
             streams.fill_data(scheduling.lanes(id), w);
         }
         pad
+    }
+}
+
+/// Whether a packet of this `purpose` has challenges and responses in it.
+fn takes_along_validation(path: &Path, purpose: Purpose) -> bool {
+    match purpose {
+        // Copies and PINGs repeat none of it: behind a challenge on a thin way they would only hold up the answer.
+        Purpose::Copies | Purpose::Ping => path.owes_validation(),
+        // RFC 9002 7: acks did not ask the window, and take along nothing that it would not let go.
+        Purpose::Acks => path.admits_challenge(),
+        _ => true,
     }
 }
 

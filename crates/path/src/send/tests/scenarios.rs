@@ -625,6 +625,39 @@ fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
     assert_eq!((b.flow.ecn.state(), b.flow.rtt().measured()), (EcnState::Testing, None));
 }
 
+/// Packets that are remembered of `Data`, once those are forgotten that are to be.
+fn remembered(b: &mut Bench) -> usize {
+    if b.flow.has_stale(Space::Data) {
+        b.flow.prune(at(1), Space::Data, &mut b.feedback);
+    }
+    b.flow.space(Space::Data).unwrap().sent.len()
+}
+
+#[test]
+fn answers_to_other_addresses_are_remembered_within_bounds() {
+    let mut b = Bench::new();
+    let first = b.send(0);
+    let elsewhere = PacketInfo { elsewhere: true, ..packet() };
+    for _ in 0..3 * MAX_UNANSWERED_ACKS {
+        b.send_in(1, Space::Data, elsewhere);
+        assert!(remembered(&mut b) <= MAX_UNANSWERED_ACKS + 1);
+    }
+    assert_eq!((b.lost()[0], b.flow.in_flight()), (first, 0), "what had to arrive is sent again");
+}
+
+#[test]
+fn a_path_that_moves_without_end_is_remembered_within_bounds() {
+    let mut b = Bench::new();
+    for round in 0..200u64 {
+        b.send_many(10, 1);
+        // Those that left before the last move may still be on their way.
+        assert!(remembered(&mut b) <= 20, "round {round}");
+        let controller = b.scribe(50_000);
+        b.flow.reset_for_new_address(at(1), controller);
+    }
+    assert_eq!(b.lost(), (0..1980).collect::<Vec<_>>(), "what they had to deliver goes again, once");
+}
+
 #[test]
 fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
     let mut b = Bench::new();
@@ -635,8 +668,7 @@ fn a_peer_that_acknowledges_nothing_is_remembered_within_bounds() {
             b.send(1);
         }
         b.send_in(1, Space::Data, ack_only);
-        b.flow.prune_unacked(at(1), Space::Data, &mut b.feedback);
-        assert!(b.flow.space(Space::Data).unwrap().sent.len() <= MAX_UNANSWERED_ACKS + 2);
+        assert!(remembered(&mut b) <= MAX_UNANSWERED_ACKS + 2);
     }
     assert_eq!(b.lost(), [first, first + 101], "what had to arrive is sent again");
     assert_eq!(b.flow.in_flight(), 0);
