@@ -45,6 +45,11 @@ impl Meter {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// It was so many bytes in all.
+    pub(crate) fn set(&self, bytes: u64) {
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
     /// So many bytes of a body arrived.
     pub(crate) fn on_chunk(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -104,6 +104,14 @@ pub(crate) fn parse_millis(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads the time from one event to the next in milliseconds, 0.001 to 60,000: a clock cannot tell less apart.
+pub(crate) fn parse_period(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if (0.001..=60_000.0).contains(&ms) => Ok(Duration::from_secs_f64(ms / 1000.0)),
+        _ => Err(format!("`{text}` is not a time in milliseconds from 0.001 to 60000")),
+    }
+}
+
 /// Reads whole numbers within `range`.
 pub(crate) fn whole<T: TryFrom<u64>>(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
@@ -189,6 +197,10 @@ mod tests {
         assert!(["0", "-1", "inf", "1e9"].iter().all(|t| parse_mbps(t).is_err()));
         assert_eq!(parse_millis("0"), Ok(Duration::ZERO));
         assert!(parse_millis("-1").is_err());
+        assert_eq!(parse_period("0.001"), Ok(Duration::from_micros(1)));
+        assert!(
+            ["0", "0.0000001", "-1", "60001", "x"].iter().all(|t| parse_period(t).unwrap_err().contains("0.001 to"))
+        );
     }
 
     #[test]

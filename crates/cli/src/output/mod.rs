@@ -55,6 +55,21 @@ pub(crate) fn refused(command: &str, args: OutputArgs, fail: CliError) -> CliErr
     fail
 }
 
+/// Whether somebody reads standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    There,
+    /// It was closed: `| head`, say.
+    Gone,
+}
+
+/// Prints `value` as [`print_json`] does, for a reader that may have gone away.
+pub(crate) fn print_event(value: &impl Serialize) -> Reader {
+    // What cannot be printed now cannot be at the end either, and is told then.
+    let line = serde_json::to_string(value).unwrap_or_default();
+    write_text(&format!("{line}\n")).unwrap_or(Reader::There)
+}
+
 /// Prints a line on standard output; a reader that went away is no error of ours.
 pub(crate) fn print_line(line: &str) -> Result<(), CliError> {
     print_text(&format!("{line}\n"))
@@ -62,12 +77,16 @@ pub(crate) fn print_line(line: &str) -> Result<(), CliError> {
 
 /// Prints text as it is, as [`print_line`] does.
 pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
+    let failed = |error| CliError::running(format!("standard output: {error}"), "is the disk full?");
+    write_text(text).map(|_| ()).map_err(failed)
+}
+
+fn write_text(text: &str) -> std::io::Result<Reader> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(CliError::running(format!("standard output: {error}"), "is the disk full?"))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(Reader::There),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Err(error) => Err(error),
     }
 }
 

@@ -309,8 +309,33 @@ pub(crate) struct Interval<'a> {
     pub(crate) bytes: u64,
     /// Over the last interval.
     pub(crate) goodput_mbps: f64,
+    /// The ways of a load, and what was done.
+    #[serde(flatten)]
+    pub(crate) load: Option<LoadInterval>,
     /// The paths as they are now.
     pub(crate) paths: &'a [PathSummary],
+}
+
+/// What an interval of `perf client` has besides.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct LoadInterval {
+    /// What left; none where nothing is to leave.
+    pub(crate) up: Option<WayInterval>,
+    /// What came; none where nothing is to come.
+    pub(crate) down: Option<WayInterval>,
+    /// Requests, connections or datagrams so far; none of bytes without pause.
+    pub(crate) count: Option<u64>,
+    /// Of these, over the last interval.
+    pub(crate) per_second: Option<f64>,
+}
+
+/// One way of a load in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct WayInterval {
+    /// Bytes so far.
+    pub(crate) bytes: u64,
+    /// Over the last interval.
+    pub(crate) goodput_mbps: f64,
 }
 
 /// What `serve` prints when it is ready.

@@ -9,7 +9,7 @@ use super::PERF;
 use super::carrier::Kernel;
 use crate::args::{ConnectArgs, ListenArgs, OutputArgs};
 use crate::service::{Receiver, Service};
-use crate::units::{parse_mbps, parse_millis, parse_seconds, parse_size, whole};
+use crate::units::{parse_mbps, parse_period, parse_seconds, parse_size, whole};
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum PerfCommand {
@@ -147,9 +147,9 @@ pub(crate) struct PerfClientArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) response_size: Option<u64>,
     /// Time from one request to the next, ms, whether it was answered or not; needs --count [default: one after the other]
-    #[arg(long, value_name = "MS", value_parser = parse_millis, requires = "count", conflicts_with = "streams")]
+    #[arg(long, value_name = "MS", value_parser = parse_period, requires = "count", conflicts_with = "streams")]
     pub(crate) every_ms: Option<Duration>,
-    /// Give up when the load takes longer, seconds from the first packet; what was done by then is reported
+    /// Give up when all takes longer, seconds from the start; what was done by then is reported
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) max_time: Option<Duration>,
     /// Ask the server nothing but the load, so that it begins as soon as the handshake is done; its CPU time and policies are

@@ -11,34 +11,11 @@ use super::code;
 use super::dialer::Dialer;
 use super::head::Head;
 use super::load::{BulkLoad, Extent};
+use super::load_meters::LoadMeters;
 use super::pipe::{PipeError, PipeReader, PipeWriter};
 use crate::meter::Meter;
 use crate::pattern::Pattern;
 use crate::units::MAX_BYTES;
-
-/// What went each way.
-#[derive(Debug)]
-pub(crate) struct BulkMeters {
-    pub(crate) up: Arc<Meter>,
-    pub(crate) down: Arc<Meter>,
-    /// Bytes that the server had of our streams before; none over TCP, where what was written counts.
-    delivered: Option<u64>,
-}
-
-impl BulkMeters {
-    /// Counts from now on.
-    pub(crate) fn start(dialer: &Dialer) -> Self {
-        Self { up: Arc::new(Meter::start()), down: Arc::new(Meter::start()), delivered: dialer.delivered() }
-    }
-
-    /// Bytes of uploads that the server has.
-    pub(crate) fn up_bytes(&self, dialer: &Dialer) -> u64 {
-        match (dialer.delivered(), self.delivered) {
-            (Some(now), Some(before)) => now.saturating_sub(before),
-            _ => self.up.bytes(),
-        }
-    }
-}
 
 /// When a stream is to end.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +34,7 @@ fn end(extent: Extent, at: u64, streams: u64) -> StreamEnd {
 }
 
 /// Runs the load to its end.
-pub(crate) async fn run(dialer: &Dialer, load: &BulkLoad, meters: &BulkMeters) -> Result<(), PipeError> {
+pub(crate) async fn run(dialer: &Dialer, load: &BulkLoad, meters: &LoadMeters) -> Result<(), PipeError> {
     let (mut ups, mut downs) = (JoinSet::new(), JoinSet::new());
     for at in 0..load.up {
         let (dialer, meter) = (dialer.clone(), Arc::clone(&meters.up));
@@ -76,16 +53,6 @@ pub(crate) async fn run(dialer: &Dialer, load: &BulkLoad, meters: &BulkMeters) -
     }
     let up = async {
         let done = all(&mut ups).await;
-        // Of a download nothing but heads goes up, which nobody counts.
-        if load.up > 0
-            && let (Some(now), Some(before)) = (dialer.delivered(), meters.delivered)
-        {
-            meters.up.add(match load.extent {
-                // The server has read them.
-                Extent::Amount(bytes) if done.is_ok() => bytes,
-                _ => now.saturating_sub(before),
-            });
-        }
         meters.up.stop();
         done
     };

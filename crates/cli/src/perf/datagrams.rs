@@ -2,11 +2,13 @@
 //!
 //! Each begins with its number and the time of its leaving in nanoseconds of the sender's clock, eight bytes each.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use plait::{Connection, SendDatagramError};
 use serde::{Deserialize, Serialize};
+use tokio::time::MissedTickBehavior;
 
 use super::load::DatagramLoad;
 use crate::clock::Clock;
@@ -17,6 +19,14 @@ use crate::units::rounded;
 pub(crate) const STAMP_BYTES: usize = 16;
 /// Longest pause between two looks at the clock: what is due meanwhile leaves at once.
 const TICK: Duration = Duration::from_millis(1);
+/// Shortest one.
+const LEAST_TICK: Duration = Duration::from_micros(100);
+/// How long datagrams that are due are handed over before others have their turn.
+const BURST: Duration = Duration::from_millis(10);
+/// How long the path may grow to the size of a datagram, in round trips and beyond them, and how often that is looked at.
+const SEARCH_RTTS: u32 = 20;
+const SEARCH_TIME: Duration = Duration::from_secs(1);
+const SEARCH_LOOK: Duration = Duration::from_millis(10);
 
 /// What a receiver saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -87,6 +97,8 @@ pub(crate) struct DatagramSummary {
     pub(crate) asked_mbps: f64,
     /// Datagrams that we handed over.
     pub(crate) sent: u64,
+    /// Those of them that our own queue dropped, because the path is slower than the rate.
+    pub(crate) dropped_unsent: u64,
     /// What the server saw; none where it does not say.
     pub(crate) received: Option<DatagramReport>,
     /// Share of those sent that never came; those dropped in our own queue, for want of a faster path, are among them.
@@ -101,6 +113,7 @@ impl DatagramSummary {
             size_bytes: load.size_bytes,
             asked_mbps: load.rate_mbps,
             sent,
+            dropped_unsent: connection.stats().datagrams_dropped_unsent,
             received: None,
             loss: None,
         }
@@ -112,36 +125,59 @@ impl DatagramSummary {
         self.loss = received.map(|report| rounded(share(report), 6));
         self.received = received;
     }
+
+    /// Bytes that the server has; where it does not tell, those that left.
+    pub(crate) fn bytes(&self) -> u64 {
+        let left = self.sent.saturating_sub(self.dropped_unsent) * self.size_bytes;
+        self.received.map_or(left, |received| received.bytes)
+    }
 }
 
-/// Sends at the rate of `load` for its time; how many. `on_sent` hears the bytes of each.
-pub(crate) async fn send(
-    connection: &Connection,
-    load: &DatagramLoad,
-    mut on_sent: impl FnMut(usize),
-) -> Result<u64, CliError> {
-    let spacing = Duration::from_secs_f64(load.size_bytes as f64 * 8.0 / (load.rate_mbps * 1e6));
+/// Waits until the path takes datagrams as long as those of `load`: the search for its MTU takes some round trips.
+pub(crate) async fn wait_for_room(connection: &Connection, load: &DatagramLoad) -> Result<(), CliError> {
+    let wanted = usize::try_from(load.size_bytes).unwrap_or(usize::MAX);
+    let (clock, mut asked) = (Clock::start(), false);
+    loop {
+        match connection.max_datagram_size() {
+            Some(most) if most >= wanted => return Ok(()),
+            // A path without data is searched once datagrams are used. Without a stamp, this one counts nowhere.
+            Some(_) if !std::mem::replace(&mut asked, true) => {
+                connection.send_datagram(Bytes::new()).map_err(|error| refused(connection, &error))?;
+            }
+            Some(_) if clock.elapsed() < SEARCH_TIME + connection.rtt() * SEARCH_RTTS => {}
+            Some(_) => return Err(refused(connection, &SendDatagramError::TooLarge)),
+            None => return Err(refused(connection, &SendDatagramError::UnsupportedByPeer)),
+        }
+        tokio::time::sleep(SEARCH_LOOK).await;
+    }
+}
+
+/// Sends at the rate of `load` for its time, or as fast as it can be done; `sent` counts them.
+pub(crate) async fn send(connection: &Connection, load: &DatagramLoad, sent: &AtomicU64) -> Result<(), CliError> {
+    let spacing_s = load.size_bytes as f64 * 8.0 / (load.rate_mbps * 1e6);
     let padding = Bytes::from(vec![0; usize::try_from(load.size_bytes).unwrap_or(0).saturating_sub(STAMP_BYTES)]);
     let clock = Clock::start();
-    let mut ticks = tokio::time::interval(spacing.clamp(Duration::from_micros(100), TICK));
-    let mut sent = 0_u64;
+    let mut ticks = tokio::time::interval(Duration::from_secs_f64(spacing_s.min(1.0)).clamp(LEAST_TICK, TICK));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut next = 0_u64;
     loop {
         ticks.tick().await;
-        let now = clock.elapsed().min(load.time);
-        let due = (now.as_secs_f64() / spacing.as_secs_f64()) as u64;
-        while sent < due {
+        let (now, burst) = (clock.elapsed().min(load.time), Clock::start());
+        let due = (now.as_secs_f64() / spacing_s) as u64;
+        while next < due && burst.elapsed() < BURST {
             let mut datagram = BytesMut::with_capacity(STAMP_BYTES + padding.len());
-            datagram.put_u64(sent);
+            datagram.put_u64(next);
             datagram.put_u64(u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX));
             datagram.extend_from_slice(&padding);
-            let bytes = datagram.len();
             connection.send_datagram(datagram.freeze()).map_err(|error| refused(connection, &error))?;
-            on_sent(bytes);
-            sent += 1;
+            next += 1;
+            sent.store(next, Ordering::Relaxed);
         }
         if now == load.time {
-            return Ok(sent);
+            return Ok(());
         }
+        // Others have their turn even where more is due than can be handed over.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -163,6 +199,17 @@ mod tests {
         datagram.put_u64(sent_ms * 1_000_000);
         datagram.extend_from_slice(&[0; 84]);
         datagram.to_vec()
+    }
+
+    #[test]
+    fn what_counts_is_what_came() {
+        let (size_bytes, asked_mbps, max_bytes) = (100, 1.0, Some(1200));
+        let (sent, dropped_unsent, received, loss) = (10, 4, None, None);
+        let mut told = DatagramSummary { max_bytes, size_bytes, asked_mbps, sent, dropped_unsent, received, loss };
+        told.hear(None);
+        assert_eq!((told.bytes(), told.loss), (600, None));
+        told.hear(Some(DatagramReport { received: 5, bytes: 500, ..DatagramReport::default() }));
+        assert_eq!((told.bytes(), told.loss), (500, Some(0.5)));
     }
 
     #[test]

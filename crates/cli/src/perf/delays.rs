@@ -1,5 +1,6 @@
 //! How long things took: a histogram of fixed size, whatever their number.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -100,6 +101,27 @@ impl Delays {
             p999: self.quantile(0.999),
             max: ms(self.most),
         })
+    }
+}
+
+/// Durations that several tasks count; copies agree.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedDelays(Arc<Mutex<Delays>>);
+
+impl SharedDelays {
+    /// Something took so long.
+    pub(crate) fn add(&self, delay: Duration) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(delay);
+    }
+
+    /// How many there are by now.
+    pub(crate) fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).count()
+    }
+
+    /// What there is by now.
+    pub(crate) fn snapshot(&self) -> Delays {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

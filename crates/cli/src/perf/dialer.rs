@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use plait::Connection;
 
 use super::OURS;
+use super::head::Head;
 use super::pipe::{PipeError, PipeReader, PipeWriter};
 use super::tcp::TcpDialer;
+
+/// Time from the end of a load until the server is asked whether it is still there, and between two such questions.
+const LATE: Duration = Duration::from_secs(1);
 
 /// A server that is connected, or can be.
 #[derive(Clone)]
@@ -57,6 +62,45 @@ impl Dialer {
         match self {
             Self::Quic(shards) => Some(&shards.first),
             Self::Tcp(_) => None,
+        }
+    }
+
+    /// The QUIC connections; none over TCP.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = &Connection> {
+        let shards = match self {
+            Self::Quic(shards) => Some(shards),
+            Self::Tcp(_) => None,
+        };
+        shards.into_iter().flat_map(|shards| shards.all())
+    }
+
+    /// Whether the server answers within `patience`: the smallest request, or any sign of life meanwhile.
+    pub(crate) async fn answers(&self, patience: Duration) -> bool {
+        let heard = || self.connections().map(|connection| connection.stats().received_bytes).sum::<u64>();
+        let before = heard();
+        let asking = async {
+            match self {
+                // The last step of its handshake is the server's.
+                Self::Tcp(dialer) => dialer.connect().await.is_ok(),
+                Self::Quic(_) => self.ask_for_nothing().await.is_ok(),
+            }
+        };
+        tokio::time::timeout(patience, asking).await.unwrap_or(false) || heard() > before
+    }
+
+    async fn ask_for_nothing(&self) -> Result<(), PipeError> {
+        let (mut writer, mut reader) = self.open().await?;
+        writer.begin(Head::Bytes(0), Some(0)).await?;
+        writer.end_one().await?;
+        reader.take_answer(0, |_| {}).await
+    }
+
+    /// Ends when the server is silent for `patience` after a load of `time` should have ended; never where no time ends it.
+    pub(crate) async fn silence(&self, time: Option<Duration>, patience: Duration) {
+        let Some(time) = time else { return std::future::pending().await };
+        tokio::time::sleep(time + LATE).await;
+        while self.answers(patience).await {
+            tokio::time::sleep(LATE).await;
         }
     }
 

@@ -81,6 +81,30 @@ impl Workload {
         }
     }
 
+    /// The time that ends it; none where an amount does.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        let extent = match self {
+            Self::Bulk(BulkLoad { extent, .. })
+            | Self::Requests(RequestLoad { extent, .. })
+            | Self::Connections(ConnectionLoad { extent, .. }) => *extent,
+            Self::Datagrams(DatagramLoad { time, .. }) => Extent::Time(*time),
+        };
+        match extent {
+            Extent::Time(time) => Some(time),
+            Extent::Amount(_) => None,
+        }
+    }
+
+    /// Bytes of both ways, where they are known.
+    pub(crate) fn total_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Bulk(BulkLoad { up, down, extent: Extent::Amount(bytes) }) => {
+                Some(bytes.saturating_mul(u64::from(*up > 0) + u64::from(*down > 0)))
+            }
+            _ => None,
+        }
+    }
+
     /// True where the server must read nothing large to its end.
     pub(crate) fn suits_null_receiver(&self) -> bool {
         match self {

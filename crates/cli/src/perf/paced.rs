@@ -8,13 +8,14 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use super::HEAD_BYTES;
 use super::delays::Delays;
 use super::dialer::Dialer;
 use super::head::Head;
 use super::load::RequestLoad;
+use super::load_meters::LoadMeters;
 use super::pipe::{PipeError, PipeReader, PipeWriter};
 use crate::clock::Clock;
-use crate::meter::Meter;
 use crate::units::rounded;
 
 /// A request, and its answer if there was one.
@@ -45,6 +46,12 @@ impl Exchanges {
         delays
     }
 
+    /// How many were answered.
+    pub(crate) fn answered(&self) -> u64 {
+        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        list.iter().filter(|exchange| exchange.delay_ms.is_some()).count() as u64
+    }
+
     fn ask(&self, at: Duration) {
         let exchange = Exchange { at_ms: ms(at), delay_ms: None };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
@@ -69,21 +76,22 @@ struct Request {
 }
 
 impl Request {
-    async fn write(&self, writer: &mut PipeWriter) -> Result<(), PipeError> {
+    async fn write(&self, writer: &mut PipeWriter, meters: &LoadMeters) -> Result<(), PipeError> {
         writer.begin(Head::Bytes(self.answer_bytes), Some(self.padding.len() as u64)).await?;
-        writer.write_all(self.padding.clone()).await?;
+        meters.up.add(HEAD_BYTES as u64);
+        writer.write_counted(self.padding.clone(), |bytes| meters.up.add(bytes)).await?;
         writer.end_one().await
     }
 }
 
-/// Makes `count` requests, one each `every`; `meter` counts the bytes of answers, `exchanges` is told of each.
+/// Makes `count` requests, one each `every`; `meters` count what goes each way, and are told of each.
 pub(crate) async fn run(
     dialer: &Dialer,
     load: &RequestLoad,
     (count, every): (u64, Duration),
-    exchanges: &Exchanges,
-    meter: &Arc<Meter>,
+    meters: &LoadMeters,
 ) -> Result<(), PipeError> {
+    let exchanges = &meters.exchanges;
     let request = Request { padding: load.padding(), answer_bytes: load.response_bytes };
     let clock = Clock::start();
     let mut due = interval(every);
@@ -100,13 +108,13 @@ pub(crate) async fn run(
                         at = due.tick().await;
                     }
                     exchanges.ask(since_first(at));
-                    request.write(&mut writer).await?;
+                    request.write(&mut writer, meters).await?;
                 }
                 Ok(())
             };
             let answers = async {
                 for index in 0..count {
-                    reader.take_answer(request.answer_bytes, |bytes| meter.on_chunk(bytes)).await?;
+                    reader.take_answer(request.answer_bytes, |bytes| meters.down.on_chunk(bytes)).await?;
                     exchanges.answer(index as usize, clock.elapsed());
                 }
                 Ok(())
@@ -124,10 +132,10 @@ pub(crate) async fn run(
                     Some(pair) => pair,
                     None => dialer.open().await?,
                 };
-                let (request, meter, exchanges) = (request.clone(), Arc::clone(meter), exchanges.clone());
+                let (request, meters) = (request.clone(), meters.clone());
                 asked.spawn(async move {
-                    one(pair, &request, &meter).await?;
-                    exchanges.answer(index as usize, clock.elapsed());
+                    one(pair, &request, &meters).await?;
+                    meters.exchanges.answer(index as usize, clock.elapsed());
                     Ok::<_, PipeError>(())
                 });
             }
@@ -142,8 +150,8 @@ pub(crate) async fn run(
 async fn one(
     (mut writer, mut reader): (PipeWriter, PipeReader),
     request: &Request,
-    meter: &Meter,
+    meters: &LoadMeters,
 ) -> Result<(), PipeError> {
-    request.write(&mut writer).await?;
-    reader.take_answer(request.answer_bytes, |bytes| meter.on_chunk(bytes)).await
+    request.write(&mut writer, meters).await?;
+    reader.take_answer(request.answer_bytes, |bytes| meters.down.on_chunk(bytes)).await
 }

@@ -82,9 +82,18 @@ impl PipeWriter {
     }
 
     /// Writes all of it.
-    pub(crate) async fn write_all(&mut self, mut piece: Bytes) -> Result<(), PipeError> {
+    pub(crate) async fn write_all(&mut self, piece: Bytes) -> Result<(), PipeError> {
+        self.write_counted(piece, |_| {}).await
+    }
+
+    /// Writes all of it; `on_written` hears how many bytes each time.
+    pub(crate) async fn write_counted(
+        &mut self,
+        mut piece: Bytes,
+        mut on_written: impl FnMut(u64),
+    ) -> Result<(), PipeError> {
         while !piece.is_empty() {
-            self.write(&mut piece).await?;
+            on_written(self.write(&mut piece).await? as u64);
         }
         Ok(())
     }

@@ -90,6 +90,18 @@ impl PerfPlan {
     }
 }
 
+impl PerfPlan {
+    /// How paths share the streams of the load, by its name; none over TCP.
+    pub(crate) fn placement(&self) -> Option<&'static str> {
+        let is_pinned = self.connect.transport.placement == StreamPlacement::Pinned;
+        (self.carrier == Carrier::Quic).then_some(match (self.shards > 1, is_pinned) {
+            (true, _) => "shard",
+            (false, true) => "pinned",
+            (false, false) => "pooled",
+        })
+    }
+}
+
 /// Connections that share the load.
 fn shards(args: &PerfClientArgs) -> Result<usize, CliError> {
     let has_streams = args.carrier.kernel().is_none() && !args.mode.connections && !args.mode.datagrams;

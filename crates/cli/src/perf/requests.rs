@@ -1,19 +1,19 @@
 //! Requests and responses, each on a stream of its own: how long one takes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::delays::Delays;
+use super::HEAD_BYTES;
 use super::dialer::Dialer;
 use super::head::Head;
 use super::load::{Extent, RequestLoad};
+use super::load_meters::LoadMeters;
 use super::pipe::{PipeError, PipeReader, PipeWriter};
 use crate::clock::Clock;
-use crate::meter::Meter;
 
 /// Which requests are still to be made.
 #[derive(Debug)]
@@ -31,6 +31,11 @@ impl Turns {
         }
     }
 
+    /// When the last one may begin; none where their number ends them.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
     /// Whether there is one more.
     pub(crate) fn take(&self) -> bool {
         let in_time = self.until.is_none_or(|until| Instant::now() < until);
@@ -38,15 +43,14 @@ impl Turns {
     }
 }
 
-/// Makes the requests, as many at once as the load says; `meter` counts the bytes of responses.
-pub(crate) async fn run(dialer: &Dialer, load: &RequestLoad, meter: &Arc<Meter>) -> Result<Delays, PipeError> {
+/// Makes the requests, as many at once as the load says; `meters` count what goes each way, and how long each takes.
+pub(crate) async fn run(dialer: &Dialer, load: &RequestLoad, meters: &LoadMeters) -> Result<(), PipeError> {
     let turns = Arc::new(Turns::new(load.extent));
-    let delays = Arc::new(Mutex::new(Delays::default()));
     let padding = load.padding();
     let mut lanes = JoinSet::new();
     for _ in 0..load.lanes {
-        let (dialer, meter, load, padding) = (dialer.clone(), Arc::clone(meter), *load, padding.clone());
-        let (turns, delays) = (Arc::clone(&turns), Arc::clone(&delays));
+        let (dialer, meters, load, padding) = (dialer.clone(), meters.clone(), *load, padding.clone());
+        let turns = Arc::clone(&turns);
         lanes.spawn(async move {
             // Over TCP the connection of the last request carries the next.
             let mut kept = None;
@@ -56,8 +60,8 @@ pub(crate) async fn run(dialer: &Dialer, load: &RequestLoad, meter: &Arc<Meter>)
                     Some(pair) => pair,
                     None => dialer.open().await?,
                 };
-                kept = one(pair, &load, padding.clone(), &meter).await?;
-                delays.lock().unwrap_or_else(PoisonError::into_inner).add(clock.elapsed());
+                kept = one(pair, &load, padding.clone(), &meters).await?;
+                meters.delays.add(clock.elapsed());
             }
             Ok::<_, PipeError>(())
         });
@@ -65,8 +69,7 @@ pub(crate) async fn run(dialer: &Dialer, load: &RequestLoad, meter: &Arc<Meter>)
     while let Some(done) = lanes.join_next().await {
         done.map_err(|error| PipeError::Gone(error.to_string()))??;
     }
-    let delays = delays.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok(delays)
+    Ok(())
 }
 
 /// One request with its response; gives back what carries another.
@@ -74,12 +77,13 @@ async fn one(
     (mut writer, mut reader): (PipeWriter, PipeReader),
     load: &RequestLoad,
     padding: Bytes,
-    meter: &Meter,
+    meters: &LoadMeters,
 ) -> Result<Option<(PipeWriter, PipeReader)>, PipeError> {
     writer.begin(Head::Bytes(load.response_bytes), Some(padding.len() as u64)).await?;
-    writer.write_all(padding).await?;
+    meters.up.add(HEAD_BYTES as u64);
+    writer.write_counted(padding, |bytes| meters.up.add(bytes)).await?;
     writer.end_one().await?;
-    reader.take_answer(load.response_bytes, |bytes| meter.on_chunk(bytes)).await?;
+    reader.take_answer(load.response_bytes, |bytes| meters.down.on_chunk(bytes)).await?;
     Ok(match writer {
         PipeWriter::Quic(_) => None,
         PipeWriter::Tls(_) => Some((writer, reader)),

@@ -148,8 +148,17 @@ impl TcpDialer {
 
     /// One connection, with the handshakes of TCP and TLS, and how long these took.
     pub(crate) async fn connect(&self) -> Result<(TlsStream<Buffered>, Duration), CliError> {
+        self.connect_within(None).await
+    }
+
+    /// The same, within so long where that is less than usual.
+    pub(crate) async fn connect_within(
+        &self,
+        limit: Option<Duration>,
+    ) -> Result<(TlsStream<Buffered>, Duration), CliError> {
         let clock = Clock::start();
-        let made = tokio::time::timeout(self.timeout, self.shake_hands()).await;
+        let timeout = limit.map_or(self.timeout, |limit| limit.min(self.timeout));
+        let made = tokio::time::timeout(timeout, self.shake_hands()).await;
         let made = made.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
         let stream = made.map_err(|error| {
             let what = format!("no {} connection to {}: {error}", self.kernel.name(), self.remote);

@@ -1,6 +1,9 @@
 //! `plait perf`: load between two hosts, and what came of it.
 
 mod client;
+mod outcome;
+mod report;
+mod running;
 mod scaling;
 mod server;
 mod summary;

@@ -57,6 +57,8 @@ pub(crate) struct LoadSummary {
     pub(crate) mode: &'static str,
     /// `quic`, `tcp` or `mptcp`.
     pub(crate) carrier: &'static str,
+    /// `pooled`, `pinned` or `shard`: how paths share the streams; none over TCP.
+    pub(crate) placement: Option<&'static str>,
     /// `up`, `down` or `both` for bytes; else none.
     pub(crate) direction: Option<&'static str>,
     /// Streams, requests or connections at once, each way.

@@ -1,0 +1,134 @@
+//! What is known of a load when it ends, well or badly.
+
+use std::sync::Arc;
+
+use plait::{Attempt, Connection};
+
+use super::summary::{CpuSummary, FlowSummary, RoundSummary};
+use crate::error::CliError;
+use crate::http::policies::Named;
+use crate::meter::Meter;
+use crate::output::summary::{PathSummary, WorkerSummary};
+use crate::perf::args::PerfClientArgs;
+use crate::perf::datagrams::{DatagramReport, DatagramSummary};
+use crate::perf::delays::Delays;
+use crate::perf::ending::Ending;
+use crate::perf::load::{RequestLoad, Workload};
+use crate::perf::load_meters::LoadMeters;
+use crate::perf::paced::Exchange;
+use crate::perf::plan::PerfPlan;
+use crate::units::{mbps, rounded};
+
+/// What is to be done, and what may end it early.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job<'a> {
+    pub(super) plan: &'a PerfPlan,
+    pub(super) args: &'a PerfClientArgs,
+    pub(super) ending: &'a Ending,
+}
+
+/// What is known of the whole when it ends, well or badly.
+#[derive(Debug, Default)]
+pub(super) struct PerfOutcome {
+    pub(super) connection: Option<Connection>,
+    pub(super) handshake_s: Option<f64>,
+    pub(super) attempts: Vec<Attempt>,
+    pub(super) told: Told,
+    pub(super) paths: Vec<PathSummary>,
+    pub(super) flows: Flows,
+    pub(super) cost: Cost,
+    pub(super) rounds: Option<RoundSummary>,
+    pub(super) datagrams: Option<DatagramSummary>,
+    /// Runs since the first packet of the connection, to the end of the load.
+    pub(super) whole: Option<Arc<Meter>>,
+    /// The shared clock at the end of the load.
+    pub(super) finished_s: Option<f64>,
+    /// Time from the first packet to the first byte that came for the load.
+    pub(super) first_byte_s: Option<f64>,
+    /// Each request of those at an interval.
+    pub(super) exchanges: Vec<Exchange>,
+    /// By which controller the kernel sends, over TCP.
+    pub(super) kernel_congestion: Option<String>,
+}
+
+/// What moved.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    /// Bytes both ways, over so many seconds; none where the load did not begin.
+    pub(super) total: Option<FlowSummary>,
+    pub(super) up: Option<FlowSummary>,
+    pub(super) down: Option<FlowSummary>,
+}
+
+/// What the server says of itself, where it does.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) policies: Option<Named>,
+    /// Whether it acknowledges what it does not read.
+    pub(super) null_receiver: Option<bool>,
+}
+
+/// What the load cost us, and who did the work.
+#[derive(Debug, Default)]
+pub(super) struct Cost {
+    pub(super) cpu: CpuSummary,
+    /// Our threads that served paths.
+    pub(super) workers: Vec<WorkerSummary>,
+}
+
+impl PerfOutcome {
+    /// What `meters` have, once they are settled.
+    pub(super) fn take(&mut self, load: &Workload, meters: &LoadMeters) {
+        if let Workload::Bulk(bulk) = load {
+            self.flows.up = (bulk.up > 0).then(|| flow(&meters.up));
+            self.flows.down = (bulk.down > 0).then(|| flow(&meters.down));
+            self.first_byte_s = meters.down.arrivals().first().map(|at| at.as_secs_f64());
+        }
+        meters.all.set(meters.up.bytes() + meters.down.bytes());
+        self.flows.total = Some(flow(&meters.all));
+        self.exchanges = meters.exchanges.list();
+        self.rounds = match load {
+            Workload::Requests(RequestLoad { interval: Some(_), .. }) => {
+                Some(rounds(&meters.exchanges.delays(), 1, &meters.all))
+            }
+            Workload::Requests(load) => Some(rounds(&meters.delays.snapshot(), load.lanes, &meters.all)),
+            _ => None,
+        };
+    }
+
+    /// What the server saw of datagrams; none where it does not tell.
+    pub(super) fn hear(&mut self, report: Option<DatagramReport>) {
+        let Some(datagrams) = &mut self.datagrams else { return };
+        datagrams.hear(report);
+        self.flows.total = self.flows.total.map(|total| FlowSummary::new(datagrams.bytes(), total.seconds));
+    }
+}
+
+/// What a meter has.
+pub(super) fn flow(meter: &Meter) -> FlowSummary {
+    FlowSummary::new(meter.bytes(), meter.seconds())
+}
+
+/// What became of things that took so long, so many at once, over the time of `meter`.
+pub(super) fn rounds(delays: &Delays, at_once: u64, meter: &Meter) -> RoundSummary {
+    let seconds = meter.seconds();
+    let per_second = if seconds > 0.0 { delays.count() as f64 / seconds } else { 0.0 };
+    RoundSummary { count: delays.count(), at_once, per_second: rounded(per_second, 3), delay_ms: delays.summary() }
+}
+
+impl FlowSummary {
+    pub(super) const NOTHING: Self = Self { bytes: 0, seconds: 0.0, goodput_mbps: 0.0 };
+
+    /// So many bytes in so many seconds.
+    pub(super) fn new(bytes: u64, seconds: f64) -> Self {
+        Self { bytes, seconds: rounded(seconds, 6), goodput_mbps: rounded(mbps(bytes, seconds), 3) }
+    }
+}
+
+/// The server fell silent.
+pub(super) fn silent(plan: &PerfPlan) -> CliError {
+    CliError::running(
+        format!("{}: the server answers no more", plan.connect.host),
+        "what it had by then is reported; check that it still runs",
+    )
+}
