@@ -53,19 +53,19 @@ pub(crate) struct BothSidesArgs {
     pub(crate) theirs: ServerPolicyArgs,
 }
 
-/// What a client asks of a `plait serve` for its connection.
+/// What a client asks of a `plait serve` or a `plait perf server` for its connection.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct ServerPolicyArgs {
-    /// Ask a `plait serve` to send by this scheduler; --json says what it did
+    /// Ask the server (of `plait serve` or `plait perf server`) to send by this scheduler; --json says what it did
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) server_scheduler: Option<SchedulerName>,
-    /// Ask a `plait serve` for this congestion control
+    /// Ask the server for this congestion control
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) server_cc: Option<CongestionName>,
-    /// Ask a `plait serve` to send its acknowledgements this way
+    /// Ask the server to send its acknowledgements this way
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) server_ack_path: Option<AckPathName>,
-    /// Ask a `plait serve` for this reinjection
+    /// Ask the server for this reinjection
     #[arg(long, value_name = "NAME", value_enum)]
     pub(crate) server_reinjection: Option<ReinjectionName>,
 }

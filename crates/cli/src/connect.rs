@@ -398,6 +398,14 @@ const NO_APPLICATION_PROTOCOL: u64 = 120;
 /// Codes of TLS alerts in QUIC begin here (RFC 9001 4.8).
 const CRYPTO_ERROR: u64 = 0x100;
 
+/// A server that is not trusted.
+pub(crate) fn certificate_refused(host: &str, why: &impl std::fmt::Display) -> CliError {
+    CliError::running(
+        format!("the certificate of {host} was refused ({why})"),
+        "give its authority with --ca FILE, or accept any with --insecure",
+    )
+}
+
 /// A handshake that failed, in words that help.
 pub(crate) fn handshake_failure(host: &str, service: Service, remote: SocketAddr, error: &ConnectionError) -> CliError {
     match error {
@@ -406,10 +414,7 @@ pub(crate) fn handshake_failure(host: &str, service: Service, remote: SocketAddr
             if is_alert(ours.code.0, &CERTIFICATE_ALERTS)
                 || is_alert(ours.code.0, &[DECRYPT_ERROR]) && ours.reason.contains("certificate") =>
         {
-            CliError::running(
-                format!("the certificate of {host} was refused ({})", ours.reason),
-                "give its authority with --ca FILE, or accept any with --insecure",
-            )
+            certificate_refused(host, &ours.reason)
         }
         ConnectionError::TransportError(any) | ConnectionError::ConnectionClosed(any)
             if is_alert(any.code.0, &[NO_APPLICATION_PROTOCOL]) =>

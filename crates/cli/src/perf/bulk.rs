@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::task::JoinSet;
@@ -16,6 +17,9 @@ use super::pipe::{PipeError, PipeReader, PipeWriter};
 use crate::meter::Meter;
 use crate::pattern::Pattern;
 use crate::units::MAX_BYTES;
+
+/// How long a server that sends over TCP may be silent when a load of a time ends.
+const LAST_SIGN_TIME: Duration = Duration::from_secs(4);
 
 /// When a stream is to end.
 #[derive(Clone, Copy, Debug)]
@@ -139,8 +143,8 @@ async fn download(
         tokio::select! {
             biased;
             () = &mut over => {
-                reader.stop(code::ENOUGH);
-                return Ok(());
+                meter.stop();
+                return end_download(&mut reader).await;
             }
             received = reader.receive_any() => match received? {
                 Some(received) => {
@@ -152,6 +156,18 @@ async fn download(
             },
         }
     }
+}
+
+/// Wants no more. Over TCP whatever still comes shows that the server is there; QUIC tells that by its acknowledgements.
+async fn end_download(reader: &mut PipeReader) -> Result<(), PipeError> {
+    match reader {
+        PipeReader::Quic(_) => reader.stop(code::ENOUGH),
+        PipeReader::Tls(..) => {
+            let more = tokio::time::timeout(LAST_SIGN_TIME, reader.receive_any()).await;
+            more.map_err(|_| PipeError::Silent)??;
+        }
+    }
+    Ok(())
 }
 
 async fn until(end: StreamEnd) {

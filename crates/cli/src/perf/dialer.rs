@@ -65,6 +65,14 @@ impl Dialer {
         }
     }
 
+    /// A round trip: the smoothed one of QUIC, half of the first handshake over TCP.
+    pub(crate) fn rtt(&self) -> Duration {
+        match self {
+            Self::Quic(shards) => shards.first.rtt(),
+            Self::Tcp(dialer) => dialer.handshake_time() / 2,
+        }
+    }
+
     /// The QUIC connections; none over TCP.
     pub(crate) fn connections(&self) -> impl Iterator<Item = &Connection> {
         let shards = match self {

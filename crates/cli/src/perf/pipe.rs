@@ -4,6 +4,7 @@
 //! a stream of QUIC does not have; [`UNTIL_END`] where it ends with the connection.
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
@@ -33,6 +34,8 @@ pub(crate) enum PipeError {
     Short,
     /// It began with a number that asks for nothing that we have.
     Unknown(u64),
+    /// The peer fell silent.
+    Silent,
     /// The connection is over, or something else happened.
     Gone(String),
 }
@@ -52,6 +55,7 @@ impl fmt::Display for PipeError {
             Self::Refused(code) => write!(f, "the peer gave the stream up with code {code}"),
             Self::Short => write!(f, "the stream began with less than {HEAD_BYTES} bytes"),
             Self::Unknown(number) => write!(f, "the stream began with {number:#x}, which asks for nothing here"),
+            Self::Silent => f.write_str("the server answers no more"),
             Self::Gone(why) => f.write_str(why),
         }
     }
@@ -59,6 +63,22 @@ impl fmt::Display for PipeError {
 
 fn gone(error: impl fmt::Display) -> PipeError {
     PipeError::Gone(error.to_string())
+}
+
+/// A connection of the kernel that broke.
+fn broken(error: io::Error) -> PipeError {
+    PipeError::Gone(plain(&error))
+}
+
+/// What happened to a connection of TCP, in plain words.
+pub(crate) fn plain(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the peer closed the connection before its end".to_owned(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => "the peer reset the connection".to_owned(),
+        io::ErrorKind::ConnectionRefused => "nobody listens there (connection refused)".to_owned(),
+        io::ErrorKind::TimedOut => "no answer".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 /// What we send.
@@ -77,7 +97,7 @@ impl PipeWriter {
                 let written = stream.write_chunks(std::slice::from_mut(piece)).await.map_err(gone)?;
                 Ok(written.bytes)
             }
-            Self::Tls(stream) => stream.write_buf(piece).await.map_err(gone),
+            Self::Tls(stream) => stream.write_buf(piece).await.map_err(broken),
         }
     }
 
@@ -112,7 +132,7 @@ impl PipeWriter {
     pub(crate) async fn end_one(&mut self) -> Result<(), PipeError> {
         match self {
             Self::Quic(stream) => stream.finish().map_err(gone),
-            Self::Tls(stream) => stream.flush().await.map_err(gone),
+            Self::Tls(stream) => stream.flush().await.map_err(broken),
         }
     }
 
@@ -120,7 +140,7 @@ impl PipeWriter {
     pub(crate) async fn finish(&mut self) -> Result<(), PipeError> {
         match self {
             Self::Quic(stream) => stream.finish().map_err(gone),
-            Self::Tls(stream) => stream.shutdown().await.map_err(gone),
+            Self::Tls(stream) => stream.shutdown().await.map_err(broken),
         }
     }
 
@@ -157,7 +177,7 @@ impl Waiting {
     /// Waits until there is something; false at the end.
     async fn fill(&mut self, stream: &mut TlsReader) -> Result<bool, PipeError> {
         if self.at.is_empty() {
-            self.at = 0..stream.read(&mut self.bytes).await.map_err(gone)?;
+            self.at = 0..stream.read(&mut self.bytes).await.map_err(broken)?;
         }
         Ok(!self.at.is_empty())
     }

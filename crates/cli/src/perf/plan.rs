@@ -9,6 +9,7 @@ use super::carrier::Carrier;
 use super::datagrams::STAMP_BYTES;
 use super::load::{BulkLoad, ConnectionLoad, DatagramLoad, Extent, RequestLoad, Workload};
 use super::{HEAD_BYTES, PERF};
+use crate::args::{ConnectArgs, ExtensionName, HostArgs};
 use crate::error::CliError;
 use crate::http::policies::Wish;
 use crate::listen::DEFAULT_PORT;
@@ -70,7 +71,10 @@ impl PerfPlan {
             Some(_) if !wished.is_empty() => {
                 return Err(CliError::usage("over TCP the server's kernel has its own policies; drop --server-..."));
             }
-            Some(kernel) => Carrier::Kernel(kernel),
+            Some(kernel) => {
+                refuse_what_quic_has(&args.connect)?;
+                Carrier::Kernel(kernel)
+            }
         };
         let questions = if args.no_questions { Questions::None } else { Questions::Asked };
         if questions == Questions::None && !wished.is_empty() {
@@ -99,6 +103,31 @@ impl PerfPlan {
             (false, true) => "pinned",
             (false, false) => "pooled",
         })
+    }
+}
+
+/// Over TCP, what only QUIC has would be ignored.
+fn refuse_what_quic_has(connect: &ConnectArgs) -> Result<(), CliError> {
+    let ours = &connect.policies.ours;
+    let given = [
+        ("--scheduler", ours.scheduler.is_some()),
+        ("--ack-path", ours.ack_path.is_some()),
+        ("--reinjection", ours.reinjection.is_some()),
+        ("--window", ours.window.is_some()),
+        ("--mtu", ours.mtu.is_some()),
+        ("--ack-frequency", ours.ack_frequency.is_some()),
+        ("--threads", connect.threads.is_some_and(|threads| threads > 1)),
+        ("--extension", connect.extension == ExtensionName::Multiflow),
+        ("--path-policy", connect.path_policy.is_some()),
+        ("--first-path-only", connect.first_path_only),
+        ("--qlog", connect.qlog.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(CliError::usage(format!("{flag} is about QUIC, and TCP is the kernel's; drop it"))),
+        None if connect.hosts != HostArgs::default() => {
+            Err(CliError::usage("what hosts tell each other of paths is about QUIC, and TCP is the kernel's; drop it"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -262,6 +291,14 @@ mod tests {
             (&["--connections", "--count", "2", "--every-ms", "5"], "--every-ms does not go"),
             (&["--no-questions", "--server-cc", "bbr"], "drop --no-questions"),
             (&["--mptcp", "--server-cc", "bbr"], "drop --server-"),
+            (&["--tcp", "--scheduler", "blest"], "--scheduler is about QUIC"),
+            (&["--tcp", "--ack-path", "own"], "--ack-path is about QUIC"),
+            (&["--tcp", "--reinjection", "none"], "--reinjection is about QUIC"),
+            (&["--mptcp", "--threads", "2"], "--threads is about QUIC"),
+            (&["--tcp", "--mtu", "9000"], "--mtu is about QUIC"),
+            (&["--tcp", "--window", "1Mi"], "--window is about QUIC"),
+            (&["--tcp", "--qlog", "q"], "--qlog is about QUIC"),
+            (&["--tcp", "--tell-paths"], "is about QUIC"),
         ] {
             let text = of(line).unwrap_err().to_string();
             assert!(text.contains(expected), "{line:?}: {text}");

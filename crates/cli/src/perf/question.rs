@@ -17,7 +17,7 @@ pub(crate) const MAX_QUESTION_BYTES: usize = 1024;
 const MAX_ANSWER_BYTES: usize = 4096;
 
 /// What a server measured of its own side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ServerReport {
     /// CPU time of the server's process so far, user and system; none where the system does not say.
     pub(crate) cpu_seconds: Option<f64>,
@@ -26,6 +26,9 @@ pub(crate) struct ServerReport {
     /// True where full packets are not read.
     #[serde(default)]
     pub(crate) null_receiver: bool,
+    /// By which controller its kernel sends on this connection, over TCP; none where the system does not say.
+    #[serde(default)]
+    pub(crate) congestion: Option<String>,
 }
 
 /// Asks for the policies that are wished for; tells those that act.

@@ -12,6 +12,7 @@ use super::datagrams::{DatagramReport, DatagramTally};
 use super::head::{Head, Question};
 use super::pipe::{Opening, PipeError, PipeReader, PipeWriter};
 use super::question::{MAX_QUESTION_BYTES, ServerReport};
+use super::tcp::TakenOn;
 use super::{OURS, code};
 use crate::http::policies::{Desk, Terms, Wish};
 use crate::patience::{Debt, Patience};
@@ -59,7 +60,7 @@ impl Visitor {
             }
             Question::Report => {
                 let datagrams = self.datagrams.lock().unwrap_or_else(PoisonError::into_inner).report();
-                report(datagrams, self.receiver)
+                report(datagrams, self.receiver, None)
             }
         }
     }
@@ -70,22 +71,22 @@ impl Visitor {
 enum Party<'a> {
     /// On a stream of this connection.
     Quic(&'a Visitor),
-    /// On a connection of its own, which has moved so many bytes.
-    Tcp(&'a AtomicU64),
+    /// On a connection of its own, which has moved so many bytes, and on which the kernel sends by this controller.
+    Tcp(&'a AtomicU64, Option<&'a str>),
 }
 
 impl Party<'_> {
     fn on_taken(self, bytes: usize) {
         let count = match self {
             Self::Quic(client) => &client.taken,
-            Self::Tcp(moved) => moved,
+            Self::Tcp(moved, _) => moved,
         };
         count.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// The client took as much: QUIC tells that by acknowledgements.
     fn on_given(self, bytes: usize) {
-        if let Self::Tcp(moved) = self {
+        if let Self::Tcp(moved, _) = self {
             moved.fetch_add(bytes as u64, Ordering::Relaxed);
         }
     }
@@ -94,15 +95,18 @@ impl Party<'_> {
     fn answer(self, question: Question, words: &[u8]) -> Option<Bytes> {
         match (self, question) {
             (Self::Quic(client), _) => client.answer(question, words),
-            (Self::Tcp(_), Question::Report) => report(DatagramReport::default(), Receiver::Reads),
-            (Self::Tcp(_), Question::Policies) => None,
+            (Self::Tcp(_, congestion), Question::Report) => {
+                report(DatagramReport::default(), Receiver::Reads, congestion)
+            }
+            (Self::Tcp(..), Question::Policies) => None,
         }
     }
 }
 
-fn report(datagrams: DatagramReport, receiver: Receiver) -> Option<Bytes> {
-    let null_receiver = receiver == Receiver::Counts;
-    serde_json::to_vec(&ServerReport { cpu_seconds: cpu_seconds(), datagrams, null_receiver }).ok().map(Bytes::from)
+fn report(datagrams: DatagramReport, receiver: Receiver, congestion: Option<&str>) -> Option<Bytes> {
+    let (null_receiver, congestion) = (receiver == Receiver::Counts, congestion.map(str::to_owned));
+    let report = ServerReport { cpu_seconds: cpu_seconds(), datagrams, null_receiver, congestion };
+    serde_json::to_vec(&report).ok().map(Bytes::from)
 }
 
 /// What may follow a request.
@@ -187,11 +191,14 @@ impl PerfServer {
     }
 
     /// Answers one request after the other on a connection of TCP, where nobody waits for one longer than patience lasts.
-    pub(crate) async fn serve_tcp(self: Arc<Self>, mut writer: PipeWriter, mut reader: PipeReader) {
+    pub(crate) async fn serve_tcp(self: Arc<Self>, taken_on: TakenOn) {
+        let TakenOn { mut writer, mut reader, congestion } = taken_on;
         let taken = AtomicU64::new(0);
         let mut patience = Patience::new(self.patience);
         let answering = async {
-            while self.answer(&mut writer, &mut reader, Party::Tcp(&taken)).await? == After::Another {}
+            while self.answer(&mut writer, &mut reader, Party::Tcp(&taken, congestion.as_deref())).await?
+                == After::Another
+            {}
             Ok::<_, PipeError>(())
         };
         let mut answering = std::pin::pin!(answering);

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rustls_pki_types::ServerName;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
@@ -15,8 +15,9 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::carrier::Kernel;
-use super::pipe::{PipeReader, PipeWriter};
+use super::pipe::{PipeReader, PipeWriter, plain};
 use crate::clock::Clock;
+use crate::connect::certificate_refused;
 use crate::error::CliError;
 use crate::names::CongestionName;
 use crate::options::{ConnectPlan, Locals};
@@ -40,9 +41,45 @@ fn socket(kernel: Kernel, towards: SocketAddr) -> io::Result<Socket> {
 fn set_congestion(socket: &Socket, name: Option<&str>) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if let Some(name) = name {
-        socket.set_tcp_congestion(name.as_bytes())?;
+        let refused = |why: &dyn std::fmt::Display| {
+            let known = "net.ipv4.tcp_available_congestion_control names those that there are";
+            io::Error::other(format!("this kernel does not send by `{name}` ({why}); {known}"))
+        };
+        socket.set_tcp_congestion(name.as_bytes()).map_err(|error| refused(&error))?;
+        // A socket of MPTCP takes any name, and goes on as before.
+        match congestion_of(socket) {
+            Some(other) if other != name => return Err(refused(&format!("it stays with {other}"))),
+            _ => {}
+        }
     }
     Ok(())
+}
+
+/// The controller by which the kernel sends on a socket; none where it does not say.
+fn congestion_of(socket: &Socket) -> Option<String> {
+    #[cfg(target_os = "linux")]
+    {
+        let name = socket.tcp_congestion().ok()?;
+        Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = socket;
+        None
+    }
+}
+
+/// SYN+ACKs with MP_CAPABLE that all sockets of this network namespace have had; none where the kernel does not count.
+fn mptcp_answers() -> Option<u64> {
+    answers_in(&std::fs::read_to_string("/proc/net/netstat").ok()?)
+}
+
+/// The same from a text of names and numbers, a line each.
+fn answers_in(netstat: &str) -> Option<u64> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("MPTcpExt: "));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let at = names.split(' ').position(|name| name == "MPCapableSYNACKRX")?;
+    numbers.split(' ').nth(at)?.parse().ok()
 }
 
 #[cfg(target_os = "linux")]
@@ -80,6 +117,16 @@ fn buffered(stream: TcpStream) -> Buffered {
     BufReader::with_capacity(READ_BYTES, stream)
 }
 
+/// What the first connection showed.
+#[derive(Debug)]
+struct FirstConnection {
+    spoken: Kernel,
+    /// By which controller the kernel sends, where it says.
+    congestion: Option<String>,
+    /// How long the handshakes of TCP and TLS took.
+    took: Duration,
+}
+
 /// Makes connections to one server.
 #[derive(Clone)]
 pub(crate) struct TcpDialer {
@@ -90,9 +137,9 @@ pub(crate) struct TcpDialer {
     name: ServerName<'static>,
     /// The kernel's controller by its name there; its own choice where none is named.
     congestion: Option<&'static str>,
-    /// The kernel's own choice, where it is known.
-    usual: Option<String>,
     timeout: Duration,
+    /// What the first connection showed.
+    first: Arc<OnceLock<FirstConnection>>,
     /// Those that were made ahead of time.
     ready: Arc<Mutex<Vec<TlsStream<Buffered>>>>,
 }
@@ -122,13 +169,18 @@ impl TcpDialer {
         tls::draw_randomness()?;
         let connector = TlsConnector::from(Arc::new(tls::client_over_tcp(&plan.tls)?));
         let congestion = plan.transport.congestion.map(kernel_name);
-        let (usual, timeout, ready) = (usual_congestion(remote), plan.timeout, Arc::default());
-        Ok(Self { kernel, remote, local, connector, name, congestion, usual, timeout, ready })
+        let (timeout, first, ready) = (plan.timeout, Arc::default(), Arc::default());
+        Ok(Self { kernel, remote, local, connector, name, congestion, timeout, first, ready })
     }
 
     /// Connects so often ahead of time; how long the first one took.
     pub(crate) async fn prepare(&self, count: u64) -> Result<Duration, CliError> {
+        let before = mptcp_answers();
         let (first, took) = self.connect().await?;
+        let is_plain = before.is_some() && before == mptcp_answers();
+        let spoken = if is_plain { Kernel::Tcp } else { self.kernel };
+        let congestion = congestion_of(&SockRef::from(first.get_ref().0.get_ref()));
+        let _ = self.first.set(FirstConnection { spoken, congestion, took });
         let mut others = JoinSet::new();
         for _ in 1..count {
             let dialer = self.clone();
@@ -160,11 +212,24 @@ impl TcpDialer {
         let timeout = limit.map_or(self.timeout, |limit| limit.min(self.timeout));
         let made = tokio::time::timeout(timeout, self.shake_hands()).await;
         let made = made.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = made.map_err(|error| {
-            let what = format!("no {} connection to {}: {error}", self.kernel.name(), self.remote);
-            CliError::running(what, format!("check that `plait perf server --{}` runs there", self.kernel.name()))
-        })?;
+        let stream = made.map_err(|error| self.failure(&error))?;
         Ok((stream, clock.elapsed()))
+    }
+
+    /// A connection that could not be made, in words that help.
+    fn failure(&self, error: &io::Error) -> CliError {
+        let kernel = self.kernel.name();
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(rustls::Error::InvalidCertificate(why)) => certificate_refused(&self.name.to_str(), why),
+            _ => match error.kind() {
+                // What we say ourselves of the kernel.
+                io::ErrorKind::Other => CliError::running(format!("no {kernel} connection to {}", self.remote), error),
+                _ => CliError::running(
+                    format!("no {kernel} connection to {}: {}", self.remote, plain(error)),
+                    format!("check that `plait perf server --{kernel}` runs there"),
+                ),
+            },
+        }
     }
 
     async fn shake_hands(&self) -> io::Result<TlsStream<Buffered>> {
@@ -192,22 +257,26 @@ impl TcpDialer {
 
     /// The controller by which the kernel sends; none where it does not say.
     pub(crate) fn congestion(&self) -> Option<String> {
-        self.congestion.map(str::to_owned).or_else(|| self.usual.clone())
+        self.first.get().and_then(|first| first.congestion.clone())
+    }
+
+    /// What the first connection speaks: TCP too where MPTCP was asked for.
+    pub(crate) fn spoken(&self) -> Kernel {
+        self.first.get().map_or(self.kernel, |first| first.spoken)
+    }
+
+    /// How long the first handshake took.
+    pub(crate) fn handshake_time(&self) -> Duration {
+        self.first.get().map_or(Duration::ZERO, |first| first.took)
     }
 }
 
-/// The controller that the kernel takes where none is named; none where it does not say.
-fn usual_congestion(remote: SocketAddr) -> Option<String> {
-    #[cfg(target_os = "linux")]
-    {
-        let name = socket(Kernel::Tcp, remote).ok()?.tcp_congestion().ok()?;
-        Some(String::from_utf8_lossy(&name).trim_end_matches('\0').to_owned())
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = remote;
-        None
-    }
+/// A client's connection, its handshake done.
+pub(crate) struct TakenOn {
+    pub(crate) writer: PipeWriter,
+    pub(crate) reader: PipeReader,
+    /// By which controller the kernel sends; none where it does not say.
+    pub(crate) congestion: Option<String>,
 }
 
 /// A server's side: its sockets, and TLS for what comes there.
@@ -225,7 +294,7 @@ impl TcpHost {
     /// Hands each connection to `take` once its handshake is done. It goes on for ever.
     pub(crate) async fn accept<Taking: Future<Output = ()> + Send + 'static>(
         self,
-        take: impl Fn(PipeWriter, PipeReader) -> Taking + Clone + Send + Sync + 'static,
+        take: impl Fn(TakenOn) -> Taking + Clone + Send + Sync + 'static,
     ) {
         let (mut lanes, room) = (JoinSet::new(), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
         for listener in self.listeners {
@@ -242,11 +311,12 @@ impl TcpHost {
                         let _permit = permit;
                         // Without it answers are late, and that is all.
                         let _ = stream.set_nodelay(true);
+                        let congestion = congestion_of(&SockRef::from(&stream));
                         match tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(buffered(stream))).await {
                             Ok(Ok(stream)) => {
                                 let (reader, writer) = tokio::io::split(stream);
                                 let reader = PipeReader::tls(Box::new(reader));
-                                take(PipeWriter::Tls(Box::new(writer)), reader).await;
+                                take(TakenOn { writer: PipeWriter::Tls(Box::new(writer)), reader, congestion }).await;
                             }
                             Ok(Err(error)) => tracing::info!(%remote, "handshake failed: {error}"),
                             Err(_) => tracing::info!(%remote, "handshake not done in time"),
@@ -279,4 +349,29 @@ fn listener(kernel: Kernel, address: SocketAddr, congestion: Option<&str>) -> io
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_mptcp_are_found_by_their_name() {
+        let text = "TcpExt: A B\nTcpExt: 1 2\nMPTcpExt: MPCapableSYNRX MPCapableSYNACKRX\nMPTcpExt: 7 9\n";
+        assert_eq!(answers_in(text), Some(9));
+        assert_eq!(answers_in("TcpExt: A B\nTcpExt: 1 2\n"), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_controller_that_the_kernel_has_not_is_refused() {
+        for kernel in [Kernel::Tcp, Kernel::Mptcp] {
+            // Not every kernel has MPTCP.
+            let Ok(socket) = socket(kernel, ([127, 0, 0, 1], 1).into()) else { continue };
+            let error = set_congestion(&socket, Some("nothing-like-it")).unwrap_err().to_string();
+            assert!(error.contains("does not send by `nothing-like-it`"), "{error}");
+            set_congestion(&socket, Some("reno")).unwrap();
+            assert_eq!(congestion_of(&socket).as_deref(), Some("reno"));
+        }
+    }
 }

@@ -270,6 +270,7 @@ fn requests_and_connections_are_timed() {
             (&50.into(), &4.into(), &3_500_450.into())
         );
         let told = ["min", "p50", "p90", "p99", "p99.9", "max"].map(|name| number(&delays[name]));
+        assert_eq!((&requests["up"]["bytes"], &requests["down"]["bytes"]), (&450.into(), &3_500_000.into()));
         assert!(told[0] > 0.0 && told.is_sorted() && number(&rounds["per_second"]) > 0.0, "{rounds}");
         let connections = of(&["--connections", "--count", "20", "-P", "3"]);
         assert_eq!((&connections["connections"]["count"], &connections["requests"]), (&20.into(), &Value::Null));
@@ -399,6 +400,17 @@ fn an_interrupted_load_tells_what_was_done() {
 }
 
 #[test]
+fn a_server_that_keeps_to_its_policies_tells_them() {
+    let server = Server::start(&["--fixed-policies", "--cc", "bbr"]);
+    let output = server.client(&["-R", "-n", "100k", "--server-cc", "newreno"]);
+    let told = summary(&output);
+    assert!(stderr(&output).contains("going on with its own"), "{}", stderr(&output));
+    assert_eq!((&told["ok"], &told["congestion"]), (&true.into(), &"bbr".into()), "{told}");
+    assert_eq!(told["policies"]["theirs"]["congestion"], "bbr", "{told}");
+    assert_eq!(told["policies"]["asked"]["congestion"], "newreno", "{told}");
+}
+
+#[test]
 fn a_load_ends_where_nobody_reads_how_it_goes() {
     let server = Server::start(&[]);
     let (client, lines) = running(&server, &["-t", "600"]);
@@ -424,6 +436,27 @@ fn tcp_is_told_apart() {
         let mptcp = server.told(&["--mptcp", "-R", "-n", "2M"]);
         assert_eq!((&mptcp["carrier"], &mptcp["down"]["bytes"]), (&"mptcp".into(), &2_000_000.into()));
     }
+    // The side that sends is the server, whose kernel decides.
+    let reno = Server::start(&["--tcp", "--cc", "newreno"]);
+    if cfg!(target_os = "linux") {
+        assert_eq!(reno.told(&["--tcp", "-R", "-n", "1M"])["congestion"], "reno");
+    }
+    if has_mptcp {
+        // A server without MPTCP is spoken to over TCP, and that is said.
+        let output = reno.client(&["--mptcp", "-n", "1M"]);
+        let told = summary(&output);
+        assert_eq!((&told["ok"], &told["carrier"]), (&true.into(), &"tcp".into()), "{told}");
+        assert!(stderr(&output).contains("does not speak MPTCP"), "{}", stderr(&output));
+    }
+    if cfg!(target_os = "linux") {
+        // No kernel has it.
+        let output = reno.client(&["--tcp", "--cc", "auto", "-n", "1M"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("this kernel does not send by `auto`"), "{}", stderr(&output));
+    }
+    let untrusted = plait(&["perf", "client", &reno.address.to_string(), "--tcp", "-n", "1M"]).output().unwrap();
+    assert_eq!(untrusted.status.code(), Some(1));
+    assert!(stderr(&untrusted).contains("accept any with --insecure"), "{}", stderr(&untrusted));
     let without = Server::start(&[]);
     let output = without.client(&["--tcp"]);
     assert_eq!(output.status.code(), Some(1));

@@ -70,8 +70,11 @@ pub(super) fn client(work: &Work, flags: &[&str], paths: impl IntoIterator<Item 
             args.extend(words(&["--response-size", &response_bytes.to_string()]));
         }
     }
-    args.extend(window(work));
-    args.extend(qlog(work));
+    // Over TCP these are the kernel's matter, and the client refuses them.
+    if !flags.iter().any(|flag| matches!(*flag, "--tcp" | "--mptcp")) {
+        args.extend(window(work));
+        args.extend(qlog(work));
+    }
     args.extend(words(flags));
     for path in paths {
         args.extend(words(&["--path", &path.to_string()]));
@@ -99,7 +102,9 @@ pub(super) fn outcome(work: &Work, output: &ClientOutput) -> Result<Answer, RunF
         notes.extend(said[key].as_str().map(|value| (key.to_owned(), value.to_owned())));
     }
     notes.extend(said["first_byte_ms"].as_f64().map(|ms| ("first_byte_ms".to_owned(), format!("{ms:.3}"))));
-    let bytes = said["bytes"].as_u64().unwrap_or_default();
+    // Of requests the answers count.
+    let moved = if requests.is_empty() { &said["bytes"] } else { &said["down"]["bytes"] };
+    let bytes = moved.as_u64().unwrap_or_default();
     let paths = work.ways.iter().map(|way| share(&said, &way.client.to_string())).collect();
     Ok(Answer { bytes, completion, handshake, requests, paths, notes })
 }

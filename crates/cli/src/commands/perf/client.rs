@@ -32,6 +32,9 @@ use crate::units::rounded;
 /// How long a server may take to answer a question, in round trips and beyond them.
 const ANSWER_RTTS: u32 = 3;
 const ANSWER_TIME: Duration = Duration::from_secs(2);
+/// The same over TCP: three handshakes and a packet lost twice.
+const TCP_ANSWER_RTTS: u32 = 6;
+const TCP_ANSWER_TIME: Duration = Duration::from_secs(5);
 /// The same after a load that failed: it may be gone.
 const LAST_ANSWER_TIME: Duration = Duration::from_millis(500);
 /// How long the last datagrams may be on their way.
@@ -71,7 +74,11 @@ async fn over_tcp(job: Job<'_>, outcome: &mut PerfOutcome) -> Result<(), CliErro
     let directions = if plan.load.direction() == Some("both") { 2 } else { 1 };
     outcome.whole = Some(Arc::new(Meter::start()));
     outcome.handshake_s = Some(job.ending.or(dialer.prepare(plan.streams * directions)).await?.as_secs_f64());
-    outcome.kernel_congestion = dialer.congestion().filter(|_| plan.load.direction() == Some("up"));
+    outcome.kernel.spoken = Some(dialer.spoken());
+    outcome.kernel.ours = dialer.congestion();
+    if dialer.spoken() != kernel && verbosity(job.args) == Verbosity::Normal {
+        eprint_line("plait: the server, or something on the way to it, does not speak MPTCP; going on over TCP");
+    }
     measured(job, &Dialer::Tcp(dialer), outcome).await
 }
 
@@ -123,9 +130,12 @@ async fn agree(job: Job<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> Resu
     Ok(())
 }
 
-/// How long the server may take to answer.
+/// How long the server may take to answer, over TCP on a connection of its own.
 fn patience(dialer: &Dialer) -> Duration {
-    dialer.connection().map_or(Duration::ZERO, |connection| connection.rtt() * ANSWER_RTTS) + ANSWER_TIME
+    match dialer {
+        Dialer::Quic(_) => dialer.rtt() * ANSWER_RTTS + ANSWER_TIME,
+        Dialer::Tcp(_) => dialer.rtt() * TCP_ANSWER_RTTS + TCP_ANSWER_TIME,
+    }
 }
 
 /// Runs the load between two looks at what it costs both sides.
@@ -136,7 +146,8 @@ async fn measured(job: Job<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> R
         Questions::None => None,
     };
     let before = (cpu_seconds(), job.ending.or(async { Ok(ask(patience(dialer)).await) }).await?);
-    outcome.told.null_receiver = before.1.map(|report| report.null_receiver);
+    outcome.told.null_receiver = before.1.as_ref().map(|report| report.null_receiver);
+    outcome.kernel.theirs = before.1.as_ref().and_then(|report| report.congestion.clone());
     if outcome.told.null_receiver == Some(true) && !plan.load.suits_null_receiver() {
         let what = format!("{}: a null receiver does not read what such a load sends", plan.connect.host);
         return Err(CliError::running(what, "send bytes for a time (-t), or let it send (-R)"));
@@ -154,7 +165,9 @@ async fn measured(job: Job<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> R
     }
     let patience = if done.is_ok() { patience(dialer) } else { LAST_ANSWER_TIME };
     let after = (cpu_seconds(), ask(patience).await);
-    if done.is_ok() && after.1.is_none() && plan.load.time().is_some() && !dialer.answers(patience).await {
+    // Over TCP each stream has shown by its end whether the server is there.
+    let is_in_doubt = after.1.is_none() && plan.load.time().is_some() && plan.carrier == Carrier::Quic;
+    if done.is_ok() && is_in_doubt && !dialer.answers(patience).await {
         done = Err(silent(plan));
     }
     outcome.cost.cpu = CpuSummary {

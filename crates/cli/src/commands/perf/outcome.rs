@@ -10,6 +10,7 @@ use crate::http::policies::Named;
 use crate::meter::Meter;
 use crate::output::summary::{PathSummary, WorkerSummary};
 use crate::perf::args::PerfClientArgs;
+use crate::perf::carrier::Kernel;
 use crate::perf::datagrams::{DatagramReport, DatagramSummary};
 use crate::perf::delays::Delays;
 use crate::perf::ending::Ending;
@@ -47,8 +48,18 @@ pub(super) struct PerfOutcome {
     pub(super) first_byte_s: Option<f64>,
     /// Each request of those at an interval.
     pub(super) exchanges: Vec<Exchange>,
-    /// By which controller the kernel sends, over TCP.
-    pub(super) kernel_congestion: Option<String>,
+    /// What is known of the kernel's transport.
+    pub(super) kernel: KernelSide,
+}
+
+/// What is known of the kernel's transport, over TCP.
+#[derive(Debug, Default)]
+pub(super) struct KernelSide {
+    /// The one that is spoken; none before that is known, and over QUIC.
+    pub(super) spoken: Option<Kernel>,
+    /// The controllers by which our kernel sends, and the server's.
+    pub(super) ours: Option<String>,
+    pub(super) theirs: Option<String>,
 }
 
 /// What moved.
@@ -79,13 +90,20 @@ pub(super) struct Cost {
 impl PerfOutcome {
     /// What `meters` have, once they are settled.
     pub(super) fn take(&mut self, load: &Workload, meters: &LoadMeters) {
-        if let Workload::Bulk(bulk) = load {
-            self.flows.up = (bulk.up > 0).then(|| flow(&meters.up));
-            self.flows.down = (bulk.down > 0).then(|| flow(&meters.down));
-            self.first_byte_s = meters.down.arrivals().first().map(|at| at.as_secs_f64());
+        let (up, down) = (flow(&meters.up), flow(&meters.down));
+        let mut seconds = meters.all.seconds();
+        match load {
+            Workload::Bulk(bulk) => {
+                (self.flows.up, self.flows.down) = ((bulk.up > 0).then_some(up), (bulk.down > 0).then_some(down));
+                self.first_byte_s = meters.down.arrivals().first().map(|at| at.as_secs_f64());
+                // A server that is waited for in vain adds nothing.
+                let ways = [self.flows.up, self.flows.down];
+                seconds = ways.iter().flatten().map(|way| way.seconds).fold(0.0, f64::max);
+            }
+            Workload::Requests(_) => (self.flows.up, self.flows.down) = (Some(up), Some(down)),
+            Workload::Connections(_) | Workload::Datagrams(_) => {}
         }
-        meters.all.set(meters.up.bytes() + meters.down.bytes());
-        self.flows.total = Some(flow(&meters.all));
+        self.flows.total = Some(FlowSummary::new(up.bytes + down.bytes, seconds));
         self.exchanges = meters.exchanges.list();
         self.rounds = match load {
             Workload::Requests(RequestLoad { interval: Some(_), .. }) => {

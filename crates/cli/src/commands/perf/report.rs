@@ -9,7 +9,7 @@ use crate::output::summary::{AttemptSummary, BothSides};
 use crate::output::table::Table;
 use crate::output::{Format, print_json, print_line};
 use crate::perf::args::PerfClientArgs;
-use crate::perf::carrier::Carrier;
+use crate::perf::carrier::{Carrier, Kernel};
 use crate::perf::delays::DelaySummary;
 use crate::perf::plan::PerfPlan;
 use crate::units::{human_bytes, rounded};
@@ -83,7 +83,7 @@ fn summary(plan: &PerfPlan, outcome: &PerfOutcome, error: Option<&CliError>) -> 
         host: plan.connect.host.clone(),
         load: LoadSummary {
             mode: plan.load.name(),
-            carrier: plan.carrier.name(),
+            carrier: outcome.kernel.spoken.map_or(plan.carrier.name(), Kernel::name),
             placement: plan.placement(),
             direction: plan.load.direction(),
             streams: plan.streams,
@@ -124,7 +124,12 @@ fn connection_summary(plan: &PerfPlan, outcome: &PerfOutcome) -> ConnectionSumma
     let theirs = outcome.told.policies.clone();
     let handshake_ms = outcome.handshake_s.map(|s| rounded(s * 1e3, 3));
     if plan.carrier != Carrier::Quic {
-        return ConnectionSummary::of_kernel(handshake_ms, outcome.kernel_congestion.clone());
+        let sender = match plan.load.direction() {
+            Some("up") => outcome.kernel.ours.clone(),
+            Some("down") => outcome.kernel.theirs.clone(),
+            _ => None,
+        };
+        return ConnectionSummary::of_kernel(handshake_ms, sender);
     }
     let (sender, receiver) = match plan.load.direction() {
         Some("up") => (Some(ours.clone()), theirs.clone()),

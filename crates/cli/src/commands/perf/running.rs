@@ -92,8 +92,13 @@ async fn shown(
 }
 
 async fn work(plan: &PerfPlan, dialer: &Dialer, meters: &LoadMeters) -> Result<(), CliError> {
-    let failed =
-        |error: PipeError| CliError::running(format!("{}: {error}", plan.connect.host), "look at the server's log");
+    let failed = |error: PipeError| match error {
+        PipeError::Silent => silent(plan),
+        error => {
+            let hint = "check that the server still runs, and look at its log";
+            CliError::running(format!("{}: {error}", plan.connect.host), hint)
+        }
+    };
     match &plan.load {
         Workload::Bulk(load) => bulk::run(dialer, load, meters).await.map_err(failed),
         Workload::Requests(load @ RequestLoad { interval: Some(every), extent: Extent::Amount(count), .. }) => {

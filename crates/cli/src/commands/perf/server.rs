@@ -10,9 +10,8 @@ use crate::error::CliError;
 use crate::listen::{self, Opened};
 use crate::output::eprint_line;
 use crate::perf::args::PerfServerArgs;
-use crate::perf::pipe::{PipeReader, PipeWriter};
 use crate::perf::server::PerfServer;
-use crate::perf::tcp::{self, TcpHost};
+use crate::perf::tcp::{self, TakenOn, TcpHost};
 use crate::service::{Receiver, Service};
 
 /// Ports that are tried where the kernel chooses one.
@@ -32,7 +31,7 @@ pub(super) async fn run(args: PerfServerArgs) -> Result<(), CliError> {
     let endpoint = opened.endpoint;
     let over_tcp = async {
         let server = Arc::clone(&server);
-        let take = move |writer: PipeWriter, reader: PipeReader| Arc::clone(&server).serve_tcp(writer, reader);
+        let take = move |taken_on: TakenOn| Arc::clone(&server).serve_tcp(taken_on);
         match host {
             Some(host) => host.accept(take).await,
             None => std::future::pending().await,

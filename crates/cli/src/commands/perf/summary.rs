@@ -8,7 +8,7 @@ use crate::perf::datagrams::DatagramSummary;
 use crate::perf::delays::DelaySummary;
 use crate::perf::paced::Exchange;
 
-/// One direction of a bulk load.
+/// One direction of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct FlowSummary {
     /// Bytes that the receiver has.
@@ -74,7 +74,7 @@ pub(crate) struct ConnectionSummary {
     pub(crate) extension: &'static str,
     /// The scheduler of the side that sent; none where both did, or the server did not tell.
     pub(crate) scheduler: Option<String>,
-    /// The congestion controller of the side that sent; none where both did, or the server did not tell. Over TCP ours, where we sent.
+    /// The congestion controller of the side that sent; none where both did, or the server did not tell. Over TCP the kernel's.
     pub(crate) congestion: Option<String>,
     /// The ack path of the side that received; none where both did, or the server did not tell.
     pub(crate) ack_path: Option<String>,
@@ -125,9 +125,9 @@ pub(crate) struct PerfSummary {
     pub(crate) first_byte_ms: Option<f64>,
     /// `bytes` over `seconds`.
     pub(crate) goodput_mbps: f64,
-    /// What went to the server in a bulk load.
+    /// What went to the server, in a load of bytes or requests.
     pub(crate) up: Option<FlowSummary>,
-    /// What came from the server in a bulk load.
+    /// What came from the server, in a load of bytes or requests.
     pub(crate) down: Option<FlowSummary>,
     /// What both processes spent on it.
     pub(crate) cpu_seconds: CpuSummary,
