@@ -33,7 +33,7 @@ pub(crate) struct PerfScalingArgs {
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = whole::<u32>(1..=1000))]
     pub(crate) rounds: u32,
     /// Size of each load
-    #[arg(short = 'n', long, value_name = "SIZE", default_value = "1G", value_parser = parse_size, conflicts_with = "null_receiver")]
+    #[arg(short = 'n', long, value_name = "SIZE", default_value = "1G", value_parser = parse_load_size, conflicts_with = "null_receiver")]
     pub(crate) bytes: u64,
     /// Measure the sender alone, beside a server that acknowledges without decrypting
     #[arg(long)]
@@ -43,6 +43,14 @@ pub(crate) struct PerfScalingArgs {
     pub(crate) time: Duration,
     #[command(flatten)]
     pub(crate) show: OutputArgs,
+}
+
+/// Reads the size of a load whose rate is wanted: nothing has none.
+fn parse_load_size(text: &str) -> Result<u64, String> {
+    match parse_size(text)? {
+        0 => Err("a load of no bytes has no rate; write a size above 0, such as 1G".to_owned()),
+        bytes => Ok(bytes),
+    }
 }
 
 impl PerfScalingArgs {

@@ -45,7 +45,10 @@ fn set_congestion(socket: &Socket, name: Option<&str>) -> io::Result<()> {
             let known = "net.ipv4.tcp_available_congestion_control names those that there are";
             io::Error::other(format!("this kernel does not send by `{name}` ({why}); {known}"))
         };
-        socket.set_tcp_congestion(name.as_bytes()).map_err(|error| refused(&error))?;
+        socket.set_tcp_congestion(name.as_bytes()).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => refused(&"it has none of that name"),
+            _ => refused(&error),
+        })?;
         // A socket of MPTCP takes any name, and goes on as before.
         match congestion_of(socket) {
             Some(other) if other != name => return Err(refused(&format!("it stays with {other}"))),

@@ -208,6 +208,16 @@ fn scaling_measures_each_number_of_threads_and_says_what_to_expect() {
     assert_eq!(both["outlooks"].as_array().unwrap().iter().map(|of| &of["law"]).collect::<Vec<_>>(), [&Value::Null; 2]);
     let alone = told(&["--null-receiver", "-t", "0.3"]);
     assert_eq!((&alone["null_receiver"], alone["runs"].as_array().unwrap().len()), (&true.into(), 4), "{alone}");
+    let stream =
+        plait(&["perf", "scaling", "--json-stream", "-q", "--rounds", "1", "--max", "2", "-n", "1M"]).output().unwrap();
+    let lines = String::from_utf8_lossy(&stream.stdout).into_owned();
+    let events: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(events.len(), 5, "four runs and the summary: {lines}");
+    assert!(events[..4].iter().all(|event| event["event"] == "run" && event["round"] == 1), "{lines}");
+    assert_eq!((&events[0]["run"], &events[4]["ok"]), (&events[4]["runs"][0], &true.into()), "{lines}");
+    let nothing = plait(&["perf", "scaling", "-n", "0"]).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2), "{}", stderr(&nothing));
+    assert!(stderr(&nothing).contains("no bytes has no rate"), "{}", stderr(&nothing));
     let refused = plait(&["perf", "scaling", "--null-receiver", "-n", "1M"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
 }
@@ -380,6 +390,8 @@ fn a_server_that_falls_silent_is_no_success() {
                 // What it had by then, and no wait for the connection to time out.
                 let is_bulk = told["mode"] == "bulk";
                 assert!(!is_bulk || number(&told["bytes"]) > 0.0, "{flags:?}: {told}");
+                // Nobody knows what came of datagrams.
+                assert!(told["mode"] != "datagrams" || told["bytes"] == 0, "{flags:?}: {told}");
                 assert!(number(&told["total_seconds"]) < 20.0, "{flags:?}: {told}");
             });
         }

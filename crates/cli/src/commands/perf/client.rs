@@ -174,7 +174,7 @@ async fn measured(job: Job<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> R
         client: difference(before.0, after.0),
         server: difference(cpu_of(before.1.as_ref()), cpu_of(after.1.as_ref())),
     };
-    outcome.hear(after.1.map(|report| report.datagrams));
+    outcome.hear(after.1.map(|report| report.datagrams), done.is_ok());
     done
 }
 

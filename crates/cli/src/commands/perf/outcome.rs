@@ -114,11 +114,13 @@ impl PerfOutcome {
         };
     }
 
-    /// What the server saw of datagrams; none where it does not tell.
-    pub(super) fn hear(&mut self, report: Option<DatagramReport>) {
+    /// What the server saw of datagrams; none where it does not tell. What left counts in its place, but not where the server
+    /// is gone.
+    pub(super) fn hear(&mut self, report: Option<DatagramReport>, is_there: bool) {
         let Some(datagrams) = &mut self.datagrams else { return };
         datagrams.hear(report);
-        self.flows.total = self.flows.total.map(|total| FlowSummary::new(datagrams.bytes(), total.seconds));
+        let bytes = if report.is_some() || is_there { datagrams.bytes() } else { 0 };
+        self.flows.total = self.flows.total.map(|total| FlowSummary::new(bytes, total.seconds));
     }
 }
 

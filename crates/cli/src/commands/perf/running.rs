@@ -68,7 +68,6 @@ pub(super) async fn run_load(
     if let (Workload::Datagrams(load), Some(connection)) = (&plan.load, dialer.connection()) {
         let sent = meters.datagrams.load(Ordering::Relaxed);
         outcome.datagrams = Some(DatagramSummary::new(connection, load, sent));
-        outcome.hear(None);
     }
     done
 }

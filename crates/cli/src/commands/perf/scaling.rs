@@ -8,13 +8,13 @@ use std::time::Duration;
 use plait_base::Random;
 use plait_sim::stats::Sorted;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::error::CliError;
 use crate::output::table::Table;
-use crate::output::{Format, eprint_line, print_json, print_line, refused};
+use crate::output::{Format, Reader, eprint_line, print_event, print_json, print_line, refused};
 use crate::perf::args::{MAX_THREADS, PerfScalingArgs};
 use crate::perf::scaling_law::{FittedLaw, MIN_POINTS, ThreadRates};
 use crate::perf::thread_times::{SharedOut, ThreadTimes};
@@ -130,7 +130,16 @@ async fn measure(args: &PerfScalingArgs, most: u32) -> Result<Vec<Run>, CliError
         }
         for direction in args.directions() {
             for threads in 1..=most {
-                runs.push(load(args, &program, threads, direction).await?);
+                let run = load(args, &program, threads, direction).await?;
+                if Format::of(args.show) == Format::JsonStream
+                    && print_event(&json!({ "event": "run", "round": round, "run": run })) == Reader::Gone
+                {
+                    return Err(CliError::running(
+                        "standard output was closed",
+                        "no more is measured, since nobody reads it",
+                    ));
+                }
+                runs.push(run);
             }
         }
     }

@@ -63,7 +63,10 @@ async fn open(args: &PerfServerArgs, service: Service) -> Result<(Opened, Option
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && choices > 0 => {}
             Err(error) => {
                 let what = format!("cannot listen for {}: {error}", kernel.name());
-                return Err(CliError::running(what, "see --listen"));
+                return Err(CliError::running(
+                    what,
+                    if error.kind() == io::ErrorKind::Other { "see --cc" } else { "see --listen" },
+                ));
             }
         }
     }
