@@ -57,17 +57,17 @@ pub(crate) fn refused(command: &str, args: OutputArgs, fail: CliError) -> CliErr
 
 /// Whether somebody reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum Readership {
     There,
     /// It was closed: `| head`, say.
     Gone,
 }
 
 /// Prints `value` as [`print_json`] does, for a reader that may have gone away.
-pub(crate) fn print_event(value: &impl Serialize) -> Reader {
+pub(crate) fn print_event(value: &impl Serialize) -> Readership {
     // What cannot be printed now cannot be at the end either, and is told then.
     let line = serde_json::to_string(value).unwrap_or_default();
-    write_text(&format!("{line}\n")).unwrap_or(Reader::There)
+    write_text(&format!("{line}\n")).unwrap_or(Readership::There)
 }
 
 /// Prints a line on standard output; a reader that went away is no error of ours.
@@ -81,11 +81,11 @@ pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
     write_text(text).map(|_| ()).map_err(failed)
 }
 
-fn write_text(text: &str) -> std::io::Result<Reader> {
+fn write_text(text: &str) -> std::io::Result<Readership> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(Reader::There),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Reader::Gone),
+        Ok(()) => Ok(Readership::There),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Readership::Gone),
         Err(error) => Err(error),
     }
 }

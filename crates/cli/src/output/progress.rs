@@ -9,7 +9,7 @@ use plait::Connection;
 use tokio::sync::Notify;
 
 use super::summary::{Interval, LoadInterval, PathSummary, WayInterval};
-use super::{Format, Reader, eprint_line, print_event};
+use super::{Format, Readership, eprint_line, print_event};
 use crate::args::OutputArgs;
 use crate::meter::Meter;
 use crate::paths::PathTable;
@@ -171,7 +171,7 @@ impl ProgressDisplay {
                 load,
                 paths: &snapshot.paths,
             });
-            if reader == Reader::Gone {
+            if reader == Readership::Gone {
                 self.reader_left.notify_one();
             }
         }

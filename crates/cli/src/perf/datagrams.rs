@@ -19,7 +19,7 @@ use crate::units::rounded;
 pub(crate) const STAMP_BYTES: usize = 16;
 /// Longest pause between two looks at the clock: what is due meanwhile leaves at once.
 const TICK: Duration = Duration::from_millis(1);
-/// Shortest one.
+/// Shortest pause between two looks.
 const LEAST_TICK: Duration = Duration::from_micros(100);
 /// How long datagrams that are due are handed over before others have their turn.
 const BURST: Duration = Duration::from_millis(10);

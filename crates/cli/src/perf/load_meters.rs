@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::delays::SharedDelays;
 use super::dialer::Dialer;
+use super::exchanges::Exchanges;
 use super::load::{BulkLoad, Extent, RequestLoad, Workload};
-use super::paced::Exchanges;
 use crate::meter::Meter;
 use crate::output::progress::LoadCounts;
 
@@ -17,7 +17,7 @@ pub(crate) struct LoadMeters {
     pub(crate) all: Arc<Meter>,
     /// What was written over TCP; over QUIC what the server had, once that is settled.
     pub(crate) up: Arc<Meter>,
-    /// What came.
+    /// What came from the server.
     pub(crate) down: Arc<Meter>,
     /// How long requests took.
     pub(crate) delays: SharedDelays,

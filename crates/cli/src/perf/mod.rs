@@ -13,6 +13,7 @@ pub(crate) mod datagrams;
 pub(crate) mod delays;
 pub(crate) mod dialer;
 pub(crate) mod ending;
+pub(crate) mod exchanges;
 pub(crate) mod head;
 pub(crate) mod load;
 pub(crate) mod load_meters;

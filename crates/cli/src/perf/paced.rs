@@ -1,72 +1,18 @@
 //! Requests that begin at an interval, answered or not: how long each takes.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::HEAD_BYTES;
-use super::delays::Delays;
 use super::dialer::Dialer;
 use super::head::Head;
 use super::load::RequestLoad;
 use super::load_meters::LoadMeters;
 use super::pipe::{PipeError, PipeReader, PipeWriter};
 use crate::clock::Clock;
-use crate::units::rounded;
-
-/// A request, and its answer if there was one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Exchange {
-    /// When it was due, since the first one.
-    pub(crate) at_ms: f64,
-    /// From then until its answer was read to the end; none without an answer.
-    pub(crate) delay_ms: Option<f64>,
-}
-
-/// Every request that was due, in order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Exchanges(Arc<Mutex<Vec<Exchange>>>);
-
-impl Exchanges {
-    /// What there is by now.
-    pub(crate) fn list(&self) -> Vec<Exchange> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// How long those took that were answered.
-    pub(crate) fn delays(&self) -> Delays {
-        let mut delays = Delays::default();
-        for ms in self.list().iter().filter_map(|exchange| exchange.delay_ms) {
-            delays.add(Duration::from_secs_f64(ms.max(0.0) / 1e3));
-        }
-        delays
-    }
-
-    /// How many were answered.
-    pub(crate) fn answered(&self) -> u64 {
-        let list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        list.iter().filter(|exchange| exchange.delay_ms.is_some()).count() as u64
-    }
-
-    fn ask(&self, at: Duration) {
-        let exchange = Exchange { at_ms: ms(at), delay_ms: None };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
-    }
-
-    fn answer(&self, index: usize, now: Duration) {
-        if let Some(exchange) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
-            exchange.delay_ms = Some(rounded(ms(now) - exchange.at_ms, 3));
-        }
-    }
-}
-
-fn ms(time: Duration) -> f64 {
-    rounded(time.as_secs_f64() * 1e3, 3)
-}
 
 /// What a request is made of.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plait::Connection;
 
-use super::outcome::{Job, PerfOutcome, silent};
+use super::outcome::{LoadJob, PerfOutcome, silent};
 use super::report::report;
 use super::running::{run_connections, run_load};
 use super::summary::CpuSummary;
@@ -52,7 +52,7 @@ pub(super) async fn run(args: PerfClientArgs) -> Result<(), CliError> {
     if let Some(limit) = plan.time_limit {
         ending.limit(limit, out_of_time(&plan));
     }
-    let job = Job { plan: &plan, args: &args, ending: &ending };
+    let job = LoadJob { plan: &plan, args: &args, ending: &ending };
     let result = match (&plan.load, plan.carrier) {
         (Workload::Connections(_), _) => connect_often(job, &mut outcome).await,
         (_, Carrier::Quic) => over_quic(job, &mut outcome).await,
@@ -67,7 +67,7 @@ fn verbosity(args: &PerfClientArgs) -> Verbosity {
 }
 
 /// A load over the connections of TCP that stand in for streams.
-async fn over_tcp(job: Job<'_>, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+async fn over_tcp(job: LoadJob<'_>, outcome: &mut PerfOutcome) -> Result<(), CliError> {
     let plan = job.plan;
     let Carrier::Kernel(kernel) = plan.carrier else { return Ok(()) };
     let dialer = job.ending.or(TcpDialer::new(&plan.connect, kernel)).await?;
@@ -82,8 +82,8 @@ async fn over_tcp(job: Job<'_>, outcome: &mut PerfOutcome) -> Result<(), CliErro
     measured(job, &Dialer::Tcp(dialer), outcome).await
 }
 
-async fn over_quic(job: Job<'_>, outcome: &mut PerfOutcome) -> Result<(), CliError> {
-    let Job { plan, args, ending } = job;
+async fn over_quic(job: LoadJob<'_>, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+    let LoadJob { plan, args, ending } = job;
     let first = if plan.shards > 1 { plan.connect.shard(0) } else { plan.connect.clone() };
     let connected = ending.or(connect::connect(&first, verbosity(args), &mut outcome.attempts)).await?;
     let Connected { connection, endpoint, remote, further, meter, handshake: _ } = connected;
@@ -116,8 +116,8 @@ async fn over_quic(job: Job<'_>, outcome: &mut PerfOutcome) -> Result<(), CliErr
 }
 
 /// Asks the server to send as it is wished to, and by which policies it does.
-async fn agree(job: Job<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> Result<(), CliError> {
-    let Job { plan, args, .. } = job;
+async fn agree(job: LoadJob<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+    let LoadJob { plan, args, .. } = job;
     if plan.questions == Questions::Asked {
         outcome.told.policies = question::ask_policies(dialer, &plan.wish, patience(dialer)).await;
     }
@@ -139,7 +139,7 @@ fn patience(dialer: &Dialer) -> Duration {
 }
 
 /// Runs the load between two looks at what it costs both sides.
-async fn measured(job: Job<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+async fn measured(job: LoadJob<'_>, dialer: &Dialer, outcome: &mut PerfOutcome) -> Result<(), CliError> {
     let plan = job.plan;
     let ask = async |patience: Duration| match plan.questions {
         Questions::Asked => question::ask_report(dialer, patience).await,
@@ -192,7 +192,7 @@ fn difference(before: Option<f64>, after: Option<f64>) -> Option<f64> {
 }
 
 /// A load of connections.
-async fn connect_often(job: Job<'_>, outcome: &mut PerfOutcome) -> Result<(), CliError> {
+async fn connect_often(job: LoadJob<'_>, outcome: &mut PerfOutcome) -> Result<(), CliError> {
     let plan = job.plan;
     let Workload::Connections(load) = &plan.load else { return Ok(()) };
     let finding = async {

@@ -14,15 +14,15 @@ use crate::perf::carrier::Kernel;
 use crate::perf::datagrams::{DatagramReport, DatagramSummary};
 use crate::perf::delays::Delays;
 use crate::perf::ending::Ending;
+use crate::perf::exchanges::Exchange;
 use crate::perf::load::{RequestLoad, Workload};
 use crate::perf::load_meters::LoadMeters;
-use crate::perf::paced::Exchange;
 use crate::perf::plan::PerfPlan;
 use crate::units::{mbps, rounded};
 
 /// What is to be done, and what may end it early.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Job<'a> {
+pub(super) struct LoadJob<'a> {
     pub(super) plan: &'a PerfPlan,
     pub(super) args: &'a PerfClientArgs,
     pub(super) ending: &'a Ending,
@@ -62,7 +62,7 @@ pub(super) struct KernelSide {
     pub(super) theirs: Option<String>,
 }
 
-/// What moved.
+/// What moved, in all and each way.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     /// Bytes both ways, over so many seconds; none where the load did not begin.

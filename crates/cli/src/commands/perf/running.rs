@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::outcome::{Job, PerfOutcome, flow, rounds, silent};
+use super::outcome::{LoadJob, PerfOutcome, flow, rounds, silent};
 use crate::error::CliError;
 use crate::meter::Meter;
 use crate::output::progress::{LoadCounts, ProgressDisplay, Snapshot};
@@ -39,7 +39,7 @@ impl Books {
 
 /// Runs the load, showing how it goes, and notes what came of it; a server may be silent for `patience` once it should be over.
 pub(super) async fn run_load(
-    job: Job<'_>,
+    job: LoadJob<'_>,
     dialer: &Dialer,
     patience: Duration,
     outcome: &mut PerfOutcome,
@@ -74,7 +74,7 @@ pub(super) async fn run_load(
 
 /// Awaits `work`, showing by `look` how it fares, unless something ends it early.
 async fn shown(
-    job: Job<'_>,
+    job: LoadJob<'_>,
     work: impl Future<Output = Result<(), CliError>>,
     look: &mut impl FnMut() -> Snapshot,
 ) -> Result<(), CliError> {
@@ -114,7 +114,7 @@ async fn work(plan: &PerfPlan, dialer: &Dialer, meters: &LoadMeters) -> Result<(
 
 /// Makes connections, showing how many there are, and notes what came of it.
 pub(super) async fn run_connections(
-    job: Job<'_>,
+    job: LoadJob<'_>,
     knocker: &Knocker,
     load: &ConnectionLoad,
     outcome: &mut PerfOutcome,

@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::error::CliError;
 use crate::output::table::Table;
-use crate::output::{Format, Reader, eprint_line, print_event, print_json, print_line, refused};
+use crate::output::{Format, Readership, eprint_line, print_event, print_json, print_line, refused};
 use crate::perf::args::{MAX_THREADS, PerfScalingArgs};
 use crate::perf::scaling_law::{FittedLaw, MIN_POINTS, ThreadRates};
 use crate::perf::thread_times::{SharedOut, ThreadTimes};
@@ -132,7 +132,7 @@ async fn measure(args: &PerfScalingArgs, most: u32) -> Result<Vec<Run>, CliError
             for threads in 1..=most {
                 let run = load(args, &program, threads, direction).await?;
                 if Format::of(args.show) == Format::JsonStream
-                    && print_event(&json!({ "event": "run", "round": round, "run": run })) == Reader::Gone
+                    && print_event(&json!({ "event": "run", "round": round, "run": run })) == Readership::Gone
                 {
                     return Err(CliError::running(
                         "standard output was closed",

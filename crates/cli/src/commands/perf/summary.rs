@@ -6,7 +6,7 @@ use crate::args::ExtensionName;
 use crate::output::summary::{AttemptSummary, BothSides, PathSummary, WorkerSummary};
 use crate::perf::datagrams::DatagramSummary;
 use crate::perf::delays::DelaySummary;
-use crate::perf::paced::Exchange;
+use crate::perf::exchanges::Exchange;
 
 /// One direction of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
