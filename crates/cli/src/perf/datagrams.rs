@@ -39,6 +39,9 @@ pub(crate) struct DatagramReport {
     pub(crate) reordered: u64,
     /// Interarrival jitter (RFC 3550 6.4.1), milliseconds.
     pub(crate) jitter_ms: f64,
+    /// Time from the first that came to the last, seconds.
+    #[serde(default)]
+    pub(crate) span_s: f64,
 }
 
 /// Counts datagrams as they come.
@@ -46,6 +49,7 @@ pub(crate) struct DatagramReport {
 pub(crate) struct DatagramTally {
     clock: Clock,
     report: DatagramReport,
+    first: Option<Duration>,
     highest: Option<u64>,
     /// Arrival less departure of the one before, nanoseconds of two clocks.
     transit: Option<i128>,
@@ -55,7 +59,8 @@ pub(crate) struct DatagramTally {
 impl DatagramTally {
     /// Nothing has come.
     pub(crate) fn new() -> Self {
-        Self { clock: Clock::start(), report: DatagramReport::default(), highest: None, transit: None, jitter_ns: 0.0 }
+        let (first, highest, transit) = (None, None, None);
+        Self { clock: Clock::start(), report: DatagramReport::default(), first, highest, transit, jitter_ns: 0.0 }
     }
 
     /// One came now; what has no stamp is none of ours.
@@ -69,6 +74,8 @@ impl DatagramTally {
         let (number, sent) = (u64::from_be_bytes(*number), u64::from_be_bytes(*sent));
         self.report.received += 1;
         self.report.bytes += datagram.len() as u64;
+        let first = *self.first.get_or_insert(at);
+        self.report.span_s = rounded(at.saturating_sub(first).as_secs_f64(), 6);
         if self.highest.is_some_and(|highest| number < highest) {
             self.report.reordered += 1;
         }
@@ -99,6 +106,8 @@ pub(crate) struct DatagramSummary {
     pub(crate) sent: u64,
     /// Those of them that our own queue dropped, because the path is slower than the rate.
     pub(crate) dropped_unsent: u64,
+    /// Those that our own queue still had when the time was over; they leave late, or never.
+    pub(crate) queued: u64,
     /// What the server saw; none where it does not say.
     pub(crate) received: Option<DatagramReport>,
     /// Share of those sent that never came; those dropped in our own queue, for want of a faster path, are among them.
@@ -106,14 +115,16 @@ pub(crate) struct DatagramSummary {
 }
 
 impl DatagramSummary {
-    /// What we know of it.
-    pub(crate) fn new(connection: &Connection, load: &DatagramLoad, sent: u64) -> Self {
+    /// What we know of it when the time is over; before it began, our queue had room for so many bytes.
+    pub(crate) fn new(connection: &Connection, load: &DatagramLoad, sent: u64, room: usize) -> Self {
+        let waiting = room.saturating_sub(connection.datagram_send_buffer_space()) as u64;
         Self {
             max_bytes: connection.max_datagram_size(),
             size_bytes: load.size_bytes,
             asked_mbps: load.rate_mbps,
             sent,
             dropped_unsent: connection.stats().datagrams_dropped_unsent,
+            queued: waiting / load.size_bytes.max(1),
             received: None,
             loss: None,
         }
@@ -126,10 +137,13 @@ impl DatagramSummary {
         self.received = received;
     }
 
-    /// Bytes that the server has; where it does not tell, those that left.
-    pub(crate) fn bytes(&self) -> u64 {
-        let left = self.sent.saturating_sub(self.dropped_unsent) * self.size_bytes;
-        self.received.map_or(left, |received| received.bytes)
+    /// Bytes that the server has, and the time that they took after a load of so many seconds: some came after its end. Where
+    /// it does not tell, bytes that left.
+    pub(crate) fn moved(&self, seconds: f64) -> (u64, f64) {
+        match self.received {
+            Some(received) => (received.bytes, seconds.max(received.span_s)),
+            None => (self.sent.saturating_sub(self.dropped_unsent + self.queued) * self.size_bytes, seconds),
+        }
     }
 }
 
@@ -205,11 +219,17 @@ mod tests {
     fn what_counts_is_what_came() {
         let (size_bytes, asked_mbps, max_bytes) = (100, 1.0, Some(1200));
         let (sent, dropped_unsent, received, loss) = (10, 4, None, None);
-        let mut told = DatagramSummary { max_bytes, size_bytes, asked_mbps, sent, dropped_unsent, received, loss };
+        let queued = 1;
+        let mut told =
+            DatagramSummary { max_bytes, size_bytes, asked_mbps, sent, dropped_unsent, queued, received, loss };
         told.hear(None);
-        assert_eq!((told.bytes(), told.loss), (600, None));
-        told.hear(Some(DatagramReport { received: 5, bytes: 500, ..DatagramReport::default() }));
-        assert_eq!((told.bytes(), told.loss), (500, Some(0.5)));
+        assert_eq!((told.moved(2.0), told.loss), ((500, 2.0), None));
+        let came = DatagramReport { received: 5, bytes: 500, span_s: 1.5, ..DatagramReport::default() };
+        told.hear(Some(came));
+        assert_eq!((told.moved(2.0), told.loss), ((500, 2.0), Some(0.5)));
+        // What our queue still had came after the time was over.
+        told.hear(Some(DatagramReport { span_s: 2.5, ..came }));
+        assert_eq!(told.moved(2.0), (500, 2.5));
     }
 
     #[test]
@@ -222,6 +242,6 @@ mod tests {
         tally.on_datagram_at(Duration::from_millis(90), b"no stamp");
         let told = tally.report();
         assert_eq!((told.received, told.bytes, told.reordered), (4, 400, 1));
-        assert_eq!(told.jitter_ms, 1.0);
+        assert_eq!((told.jitter_ms, told.span_s), (1.0, 0.036));
     }
 }

@@ -119,8 +119,11 @@ impl PerfOutcome {
     pub(super) fn hear(&mut self, report: Option<DatagramReport>, is_there: bool) {
         let Some(datagrams) = &mut self.datagrams else { return };
         datagrams.hear(report);
-        let bytes = if report.is_some() || is_there { datagrams.bytes() } else { 0 };
-        self.flows.total = self.flows.total.map(|total| FlowSummary::new(bytes, total.seconds));
+        let is_known = report.is_some() || is_there;
+        self.flows.total = self.flows.total.map(|total| {
+            let (bytes, seconds) = datagrams.moved(total.seconds);
+            FlowSummary::new(if is_known { bytes } else { 0 }, seconds)
+        });
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use plait::Connection;
+
 use super::outcome::{LoadJob, PerfOutcome, flow, rounds, silent};
 use crate::error::CliError;
 use crate::meter::Meter;
@@ -48,6 +50,7 @@ pub(super) async fn run_load(
     if let (Workload::Datagrams(load), Some(connection)) = (&plan.load, dialer.connection()) {
         job.ending.or(datagrams::wait_for_room(connection, load)).await?;
     }
+    let room = dialer.connection().map_or(0, Connection::datagram_send_buffer_space);
     let mut books = Books::new(dialer);
     let meters = LoadMeters::start(dialer);
     let mut look = || {
@@ -67,7 +70,7 @@ pub(super) async fn run_load(
     outcome.paths = books.sample(dialer);
     if let (Workload::Datagrams(load), Some(connection)) = (&plan.load, dialer.connection()) {
         let sent = meters.datagrams.load(Ordering::Relaxed);
-        outcome.datagrams = Some(DatagramSummary::new(connection, load, sent));
+        outcome.datagrams = Some(DatagramSummary::new(connection, load, sent, room));
     }
     done
 }
