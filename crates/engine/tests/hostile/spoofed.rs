@@ -1,6 +1,6 @@
 //! Copies of the peer's own packets, from addresses that are not the peer's: an attacker on the way can make them without keys.
 
-use plait_base::{Dir, FourTuple, Space};
+use plait_base::{Dir, FourTuple, PathId, Space};
 use plait_wire::Frame;
 use plait_wire::frame::{AckForm, PathChallenge, PathResponse};
 
@@ -135,5 +135,46 @@ fn a_challenge_that_arrives_from_elsewhere_first_draws_three_times_its_size_at_m
         rig.pass(ms(10_000));
         rig.assert_amplification(VICTIM);
         rig.assert_answers("challenges played again");
+    }
+}
+
+#[test]
+fn what_is_lost_after_the_way_back_to_the_proven_address_is_sent_again() {
+    // RFC 9002 6.2.1: every packet that asks for an ack sets the probe timer. RFC 9002 6.2.2.1: it rests at the limit alone
+    for setup in [Setup::single_path(), Setup::default()] {
+        let mut rig = Rig::established_server(setup);
+        rig.pass(ms(1_000));
+        rig.ack_all();
+        rig.strangers.push(addr(VICTIM));
+        let form = if rig.conn().is_multipath() { AckForm::Path } else { AckForm::Plain };
+        let ack = rig.peer.ack(Space::Data, 0, form).unwrap();
+        rig.send_all(tuple(VICTIM), &[Packet::one_rtt(ack)]);
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
+        rig.conn().send_stream(id).write(&[7; 3_000]).unwrap();
+        rig.conn().send_stream(id).finish().unwrap();
+        rig.pump();
+        rig.pass(ms(500));
+        // The stranger answers nothing, and what leaves for the client after that is lost.
+        rig.deaf = true;
+        let from = rig.wire.len();
+        let at_home = |rig: &Rig| rig.wire[from..].iter().filter(|(to, ..)| *to == rig.tuple).count();
+        rig.pass(ms(3_000));
+        let first = at_home(&rig);
+        assert!(first >= 3, "{first} datagrams after the way back");
+        let (now, next) = (rig.now, rig.conn().deadline().unwrap());
+        assert!(next < now + ms(3_000), "the next deadline is in {:?}", next.since(now));
+        rig.pass(ms(4_000));
+        assert!(at_home(&rig) > first, "no probe");
+        rig.deaf = false;
+        for _ in 0..5 {
+            rig.pass(ms(2_000));
+            rig.ack_all();
+        }
+        let data = |f: &Frame<'_>| if let Frame::Stream(f) = f { f.offset + f.data.len() as u64 } else { 0 };
+        let end = rig.seen.iter().flat_map(|s| s.frames()).map(|f| data(&f)).max();
+        assert_eq!(end, Some(3_000));
+        let now = rig.now;
+        assert_eq!(rig.conn().path_statistics(now, PathId::ZERO).unwrap().in_flight_bytes, 0);
+        rig.assert_amplification(VICTIM);
     }
 }

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plait_base::limits::TIMER_GRANULARITY;
-use plait_base::{ConnectionId, FourTuple, Instant, Side};
+use plait_base::{ConnectionId, FourTuple, Instant, Side, Violation};
 use plait_congestion::CongestionController;
 
 use super::Path;
-use crate::addresses::{ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
+use crate::addresses::{AddressEvent, ChallengeData, FourTupleRole, Moved, PathAddresses, ValidationTimes};
 use crate::pairing::Pairing;
 use crate::send::SendRoom;
 
@@ -53,7 +53,14 @@ impl Path {
     pub fn on_address_proven(&mut self) {
         if !self.addresses.is_validated() {
             self.addresses.on_address_proven();
+            self.lift_probe_gate();
         }
+    }
+
+    /// The peer proved its current address between it and another of ours.
+    pub(crate) fn on_remote_proven(&mut self) {
+        self.addresses.on_remote_proven();
+        self.lift_probe_gate();
     }
 
     /// The peer proved its current address on another connection: that counts where its challenge is not answered for `patience`.
@@ -76,7 +83,31 @@ impl Path {
     pub fn relocate(&mut self, now: Instant, local: SocketAddr, times: ValidationTimes) -> Moved {
         let moved = self.addresses.relocate(local);
         self.addresses.challenge(now, times);
+        self.lift_probe_gate();
         moved
+    }
+
+    /// PATH_RESPONSE arrived for it; what that validated, if anything.
+    pub(crate) fn on_response(&mut self, now: Instant, data: ChallengeData) -> Result<Option<AddressEvent>, Violation> {
+        let asked_at = self.addresses.asked_at(data);
+        let event = self.addresses.on_response(now, data)?;
+        if let Some(asked_at) = asked_at {
+            self.send.on_answer(now, asked_at);
+        }
+        self.lift_probe_gate();
+        Ok(event)
+    }
+
+    /// A validation may have ended by now.
+    pub(crate) fn on_address_timeout(&mut self, now: Instant) -> Option<AddressEvent> {
+        let event = self.addresses.on_timeout(now)?;
+        self.lift_probe_gate();
+        Some(event)
+    }
+
+    /// RFC 9002 6.2.1, 6.2.2.1: where its packets go now, no amplification limit holds the probe timer back any longer.
+    fn lift_probe_gate(&mut self) {
+        self.open_probe_gate(u64::MAX);
     }
 
     /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it came

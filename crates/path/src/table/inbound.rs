@@ -229,11 +229,7 @@ impl Paths {
     ) -> Result<Option<AddressEvent>, Violation> {
         let changed = self.change_remote(id, |slot| {
             let Some(path) = slot.path.as_mut().filter(|_| slot.closing.is_none()) else { return Ok(None) };
-            let asked_at = path.addresses.asked_at(data);
-            let event = path.addresses.on_response(now, data)?;
-            if let Some(asked_at) = asked_at {
-                path.send.on_answer(now, asked_at);
-            }
+            let event = path.on_response(now, data)?;
             slot.assign_cids();
             Ok(event)
         });

@@ -429,7 +429,7 @@ impl Paths {
         }
         let open = self.slots_mut().filter(|slot| slot.closing.is_none()).filter_map(|slot| slot.path.as_mut());
         let (id, event) =
-            open.map(|path| (path.id(), path.addresses.on_timeout(now))).find(|(_, event)| event.is_some())?;
+            open.map(|path| (path.id(), path.on_address_timeout(now))).find(|(_, event)| event.is_some())?;
         self.change_remote(id, Slot::assign_cids);
         Some(Expired::Address(id, event?))
     }

@@ -216,7 +216,7 @@ impl Paths {
             return;
         };
         for path in self.open_paths_mut().filter(|path| path.tuple().remote == remote) {
-            path.addresses.on_remote_proven();
+            path.on_remote_proven();
         }
     }
 
