@@ -1,6 +1,6 @@
 //! What hosts tell each other of their addresses: which of ours leave the house, and which of theirs are asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use plait_base::{CloseCode, ConnectionId, Dir, PathId, ResetToken};
@@ -117,6 +117,16 @@ fn to_strangers(rig: &Rig) -> usize {
     rig.wire.iter().filter(|(tuple, ..)| is_there(tuple)).count()
 }
 
+/// The puppet gives one id more for each that it got back from entry `from` on, of flows that had two.
+fn replace_retired(rig: &mut Rig, from: usize) {
+    let retired = |frame: Frame<'_>| if let Frame::RetireCid(f) = frame { Some((f.path.0, f.sequence)) } else { None };
+    let retired: Vec<_> = rig.seen[from..].iter().flat_map(Seen::frames).filter_map(retired).collect();
+    for (path, sequence) in retired {
+        let cid = rig.peer.new_cid(CidForm::Uniflow, path, sequence + 2);
+        rig.frames(encoded(&cid));
+    }
+}
+
 #[test]
 fn addresses_that_never_answer_are_asked_ever_more_rarely() {
     for own in [1, 3] {
@@ -124,18 +134,53 @@ fn addresses_that_never_answer_are_asked_ever_more_rarely() {
         let now = rig.now;
         let local: Vec<SocketAddr> = (0..own).map(|n| addr(&format!("10.0.0.{}:443", n + 1))).collect();
         rig.conn().set_local_addresses(now, &local);
+        // RFC 9000 9.5-1: a flow that is to leave by another address of ours needs an id for that.
+        for path in 1..8 {
+            let spare = rig.peer.new_cid(CidForm::Uniflow, path, 1);
+            rig.frames(encoded(&spare));
+        }
         (0..31).for_each(|n| rig.frames(add_address(n + 1, 0, &format!("203.0.113.{}:443", n + 1))));
         let mut by_minute = Vec::new();
         for _ in 0..10 {
             let before = to_strangers(&rig);
             for _ in 0..600 {
+                let from = rig.seen.len();
                 rig.pass(ms(100));
                 rig.ack_all();
+                replace_retired(&mut rig, from);
             }
             by_minute.push(to_strangers(&rig) - before);
         }
         // Each pair is asked twice, and then rests for a minute.
         assert!(by_minute.iter().all(|asked| *asked < 300) && by_minute[9] <= 31 * own * 2, "{by_minute:?}");
+    }
+}
+
+#[test]
+fn a_flow_leaves_by_another_address_of_ours_with_another_id() {
+    // RFC 9000 9.5-1
+    for gives in [false, true] {
+        let mut rig = Rig::established_server(Setup::multiflow());
+        let now = rig.now;
+        let local: Vec<SocketAddr> = (1..4).map(|n| addr(&format!("10.0.0.{n}:443"))).collect();
+        rig.conn().set_local_addresses(now, &local);
+        if gives {
+            for path in 1..8 {
+                let spare = rig.peer.new_cid(CidForm::Uniflow, path, 1);
+                rig.frames(encoded(&spare));
+            }
+        }
+        (0..31).for_each(|n| rig.frames(add_address(n + 1, 0, &format!("203.0.113.{}:443", n + 1))));
+        for _ in 0..300 {
+            rig.pass(ms(100));
+            rig.ack_all();
+        }
+        let mut used: BTreeMap<Vec<u8>, BTreeSet<SocketAddr>> = BTreeMap::new();
+        for seen in &rig.seen {
+            used.entry(seen.dcid.to_vec()).or_default().insert(seen.tuple.local);
+        }
+        assert!(used.values().all(|locals| locals.len() == 1), "{used:?}");
+        assert!(used.len() >= if gives { 12 } else { 7 }, "{} ids", used.len());
     }
 }
 

@@ -1,11 +1,14 @@
 //! What RFC 9000 and 9001 demand of an endpoint whose peer does what it likes.
 
-use plait_base::{ConnectionId, Dir, PathId, Space};
+use std::net::SocketAddr;
+
+use plait_base::{ConnectionId, Dir, FourTuple, PathId, Space};
 use plait_crypto::NonceForm;
 use plait_engine::config::MigrationPolicy;
 use plait_engine::connection::PathError;
+use plait_engine::path::PathStatus;
 use plait_engine::{Event, PathEvent};
-use plait_wire::frame::{AckForm, CidForm};
+use plait_wire::frame::{AckForm, CidForm, NewCid};
 use plait_wire::{Frame, PacketKind, Version};
 
 use crate::puppet::{PUPPET, Packet, Rig, Setup, Tls, addr, ms, resuming_client_tls, tuple};
@@ -13,7 +16,7 @@ use crate::violations::{encoded, raw, stream};
 
 const ELSEWHERE: &str = "198.51.100.7:9999";
 
-fn remote(rig: &mut Rig) -> std::net::SocketAddr {
+fn remote(rig: &mut Rig) -> SocketAddr {
     let now = rig.now;
     rig.conn().path_statistics(now, PathId(0)).unwrap().tuple.remote
 }
@@ -512,4 +515,193 @@ fn a_client_that_moves_to_another_id_is_answered_at_another_id() {
         let mut there = rig.seen.iter().filter(|s| s.tuple.remote == addr(ELSEWHERE)).map(|s| s.dcid);
         assert!(there.next() == Some(before) && there.all(|cid| cid == before));
     }
+}
+
+/// Ids of the puppet by which packets left from an address of ours.
+fn ids_from(rig: &Rig, own: &str) -> Vec<ConnectionId> {
+    let mut ids: Vec<ConnectionId> = Vec::new();
+    for seen in rig.seen.iter().filter(|seen| seen.tuple.local == addr(own)) {
+        if !ids.contains(&seen.dcid) {
+            ids.push(seen.dcid);
+        }
+    }
+    ids
+}
+
+/// This client has these addresses from now on; some time passes.
+fn has_addresses(rig: &mut Rig, own: &[&str]) {
+    let (now, own): (_, Vec<SocketAddr>) = (rig.now, own.iter().map(|own| addr(own)).collect());
+    rig.conn().set_local_addresses(now, &own);
+    rig.pump();
+    rig.pass(ms(50));
+}
+
+const OWN: [&str; 4] = ["10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1", "10.0.0.5:1"];
+
+#[test]
+fn a_client_sends_from_no_address_by_the_id_of_another() {
+    // RFC 9000 9.5-1
+    for setup in [Setup::single_path(), Setup::default()] {
+        let mut rig = Rig::established_client(setup);
+        rig.pass(ms(200));
+        rig.ack_all();
+        // The server gave one spare, and gives no other for the one that it gets back.
+        (0..3).for_each(|at| has_addresses(&mut rig, &OWN[at..=at]));
+        let before = ids_from(&rig, crate::puppet::ENGINE);
+        let moved = ids_from(&rig, OWN[0]);
+        assert!(moved.len() == 1 && !before.contains(&moved[0]));
+        rig.pass(ms(5_000));
+        assert!(ids_from(&rig, OWN[1]).is_empty() && ids_from(&rig, OWN[2]).is_empty());
+        // It comes late: the path leaves by the address that there is by now.
+        rig.tuple.local = addr(OWN[0]);
+        let form = if rig.conn().is_multipath() { CidForm::Path } else { CidForm::Plain };
+        let cid = rig.peer.new_cid(form, 0, 2);
+        rig.frames(encoded(&cid));
+        rig.tuple.local = addr(OWN[2]);
+        rig.pass(ms(50));
+        assert_eq!((ids_from(&rig, OWN[1]), ids_from(&rig, OWN[2])), (vec![], vec![cid.cid]));
+        let there = rig.tuple;
+        rig.answer_challenges(0, there, 0);
+        rig.ack_all();
+        rig.assert_answers("a move that had to wait");
+        assert_eq!(ids_from(&rig, OWN[2]), [cid.cid]);
+    }
+}
+
+#[test]
+fn a_client_without_an_id_for_it_leaves_the_system_no_choice_of_address() {
+    // RFC 9000 9.5-1
+    let (any, chosen) = ("0.0.0.0:9", "10.0.0.9:9");
+    let mut rig = Rig::established_client(Setup::single_path());
+    rig.ack_all();
+    has_addresses(&mut rig, &[any]);
+    rig.tuple.local = addr(chosen);
+    rig.ack_all();
+    rig.assert_answers("a move");
+    let (ids, from) = (ids_from(&rig, any), rig.wire.len());
+    assert!(ids.len() == 1 && ids_from(&rig, chosen).is_empty(), "the one spare: {ids:?}");
+    let now = rig.now;
+    rig.conn().handle_network_change(now);
+    rig.assert_answers("a change of the network");
+    assert!(rig.wire[from..].iter().all(|(tuple, ..)| tuple.local == addr(chosen)));
+    assert_eq!(ids_from(&rig, chosen), ids);
+    let cid = rig.peer.new_cid(CidForm::Plain, 0, 2);
+    let from = rig.seen.len();
+    rig.frames(encoded(&cid));
+    rig.assert_answers("a new id");
+    let left = rig.seen[from..].iter().map(|seen| (seen.tuple.local, seen.dcid));
+    assert!(left.len() > 0 && left.into_iter().all(|left| left == (addr(any), cid.cid)));
+}
+
+#[test]
+fn a_proven_move_waits_where_the_server_took_its_id_back() {
+    // RFC 9000 9.5-1, 5.1.2-1
+    let mut rig = Rig::established_client(Setup::single_path());
+    rig.ack_all();
+    let (now, home) = (rig.now, rig.tuple);
+    let there = FourTuple { local: addr(OWN[0]), ..home };
+    rig.conn().migrate_path(now, PathId(0), there).unwrap();
+    rig.pump();
+    let asked = ids_from(&rig, OWN[0]);
+    assert_eq!(asked.len(), 1);
+    let give = |rig: &mut Rig, sequence| {
+        let cid = rig.peer.new_cid(CidForm::Plain, 0, sequence);
+        rig.frames(encoded(&NewCid { retire_prior_to: 2, ..cid }));
+        cid.cid
+    };
+    give(&mut rig, 2);
+    rig.answer_challenges(0, there, 0);
+    rig.pass(ms(50));
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().tuple, home);
+    assert_eq!(ids_from(&rig, OWN[0]), asked);
+    let second = give(&mut rig, 3);
+    rig.pass(ms(50));
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().tuple, there);
+    rig.tuple = there;
+    rig.assert_answers("a move that had to wait");
+    assert_eq!(ids_from(&rig, OWN[0]), [asked[0], second]);
+}
+
+#[test]
+fn a_client_of_a_server_without_ids_moves_as_it_likes() {
+    // RFC 9000 5.1.1: packets to such a server bear no id, whichever way they go
+    let mut setup = Setup::single_path();
+    setup.habits.scid_len = Some(0);
+    let mut rig = Rig::client(setup);
+    for _ in 0..6 {
+        rig.say_handshake();
+        rig.pass(ms(5));
+    }
+    rig.frames([0x1e]);
+    rig.ack_all();
+    for own in OWN {
+        has_addresses(&mut rig, &[own]);
+        assert_eq!(ids_from(&rig, own), [ConnectionId::EMPTY]);
+        rig.tuple.local = addr(own);
+        rig.assert_answers("a move");
+    }
+}
+
+#[test]
+fn a_path_without_an_id_for_another_address_asks_by_the_path_that_works() {
+    // RFC 10069 4.7
+    // RFC 9000 9.5-1
+    let mut rig = Rig::established_client(Setup::default());
+    has_addresses(&mut rig, &[crate::puppet::ENGINE, OWN[0]]);
+    let (now, second) = (rig.now, FourTuple { local: addr(OWN[0]), ..rig.tuple });
+    rig.conn().open_path(now, second, PathStatus::Available).unwrap();
+    rig.pass(ms(10));
+    rig.answer_challenges(0, second, 1);
+    rig.pass(ms(50));
+    rig.tuple = second;
+    rig.ack_all();
+    has_addresses(&mut rig, &[OWN[0], OWN[1]]);
+    assert_eq!(ids_from(&rig, OWN[1]).len(), 1, "path 0 moved with the one spare that it has");
+    let asks = |f: &Frame<'_>| matches!(f, Frame::PathCidsBlocked(f) if f.path == PathId(0) && f.next_sequence == 2);
+    assert_eq!(rig.count(asks), 0);
+    has_addresses(&mut rig, &[OWN[0], OWN[2]]);
+    let asked = rig.seen.iter().filter(|seen| seen.has(asks)).map(|seen| seen.tuple.local).collect::<Vec<_>>();
+    assert!(asked.contains(&addr(OWN[0])), "{asked:?}");
+    assert!(ids_from(&rig, OWN[2]).is_empty());
+    // Data has its way meanwhile.
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
+    rig.conn().send_stream(id).write(&[7; 5_000]).unwrap();
+    let from = rig.seen.len();
+    rig.pump();
+    let data = |seen: &&crate::puppet::Seen| seen.has(|f| matches!(f, Frame::Stream(_)));
+    assert!(rig.seen[from..].iter().filter(data).count() > 3);
+    assert!(rig.seen[from..].iter().filter(data).all(|seen| seen.tuple == second));
+    let cid = rig.peer.new_cid(CidForm::Path, 0, 2);
+    rig.send_all(second, &[Packet::one_rtt(encoded(&cid)).on(1)]);
+    rig.pass(ms(50));
+    assert_eq!(ids_from(&rig, OWN[2]), [cid.cid]);
+    assert_eq!(rig.conn().paths().ids(), [PathId(0), PathId(1)]);
+}
+
+#[test]
+fn a_server_answers_from_another_address_by_another_id() {
+    // RFC 9000 9.5-1: as at its preferred address
+    let mut rig = Rig::established_server(Setup::single_path());
+    let at = |own: &str| FourTuple { local: addr(own), remote: addr(PUPPET) };
+    for own in &OWN[..2] {
+        // A client that changes its own id each time or not: our address is another.
+        rig.send_all(at(own), &[Packet::one_rtt(*b"\x1a01234567").padded(1200)]);
+        rig.send_all(at(own), &[Packet::one_rtt([0x01])]);
+        rig.pass(ms(50));
+    }
+    let before = ids_from(&rig, crate::puppet::ENGINE);
+    let moved = ids_from(&rig, OWN[0]);
+    assert!(moved.len() == 1 && !before.contains(&moved[0]), "the one spare: {moved:?} {before:?}");
+    assert!(ids_from(&rig, OWN[1]).is_empty());
+    let cid = rig.peer.new_cid(CidForm::Plain, 0, 2);
+    let from = rig.seen.len();
+    rig.send_all(at(OWN[1]), &[Packet::one_rtt(encoded(&cid))]);
+    let answers = rig.seen[from..].iter().filter(|seen| seen.has(|f| matches!(f, Frame::PathResponse(_))));
+    assert_eq!(answers.map(|seen| seen.tuple).collect::<Vec<_>>(), [at(OWN[1])]);
+    rig.send_all(at(OWN[1]), &[Packet::one_rtt([0x01])]);
+    rig.pass(ms(50));
+    assert_eq!(ids_from(&rig, OWN[1]), [cid.cid]);
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId(0)).unwrap().tuple, at(OWN[1]));
 }

@@ -46,7 +46,13 @@ pub(crate) enum SourceAddress {
     Ours,
     /// The operating system, each time anew by its routes. The 4-tuple's address is what the newest datagram showed.
     System,
+    /// The operating system did, and must not now: datagrams leave by the address that it chose last, until the peer gives a
+    /// connection id for another (RFC 9000 9.5).
+    Held,
 }
+
+/// Sequence number that no connection id has (RFC 9000 19.15): the 4-tuple needs one of its own, and the peer gave none yet.
+pub(crate) const AWAITED_CID: u64 = u64::MAX;
 
 /// Whether the datagram being built is to be grown to 1200 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +151,7 @@ pub(crate) struct FourTupleState {
     responses: VecDeque<ChallengeData>,
     /// Bytes of datagrams with responses that may still leave; what comes in earns more.
     response_credit: u64,
-    /// Sequence of the peer's connection id used here; none means the path's active one.
+    /// Sequence of the peer's connection id used here, or [`AWAITED_CID`]; none means the path's active one.
     pub(crate) cid: Option<u64>,
 }
 
@@ -179,14 +185,18 @@ impl FourTupleState {
     /// address that this machine has now, and not by one that it had before.
     pub(crate) fn send_tuple(&self) -> FourTuple {
         match self.source {
-            SourceAddress::Ours => self.tuple,
-            SourceAddress::System => FourTuple { local: unspecified(self.tuple.local), ..self.tuple },
+            SourceAddress::Ours | SourceAddress::Held => self.tuple,
+            SourceAddress::System => self.any_source(),
         }
+    }
+
+    fn any_source(&self) -> FourTuple {
+        FourTuple { local: unspecified(self.tuple.local), ..self.tuple }
     }
 
     /// True when datagrams with these addresses belong here: at any address of ours where the system chooses it.
     pub(crate) fn admits(&self, tuple: &FourTuple) -> bool {
-        self.tuple.admits(tuple) || (self.source == SourceAddress::System && self.send_tuple().admits(tuple))
+        self.tuple.admits(tuple) || (self.source != SourceAddress::Ours && self.any_source().admits(tuple))
     }
 
     /// What is known of the peer's address.
@@ -228,7 +238,26 @@ impl FourTupleState {
 
     /// True where the system chose our address, and a datagram showed which.
     pub(crate) fn is_system_known(&self) -> bool {
-        self.source == SourceAddress::System && !self.tuple.local.ip().is_unspecified()
+        self.source != SourceAddress::Ours && !self.tuple.local.ip().is_unspecified()
+    }
+
+    /// Where the system chooses our address, it is the one that was shown last from now on.
+    pub(crate) fn hold_source(&mut self) {
+        if self.source == SourceAddress::System && self.is_system_known() {
+            self.source = SourceAddress::Held;
+        }
+    }
+
+    /// The system may choose our address again, where it did before.
+    pub(crate) fn release_source(&mut self) {
+        if self.source == SourceAddress::Held {
+            self.source = SourceAddress::System;
+        }
+    }
+
+    /// True where the system may not choose another address of ours for now.
+    pub(crate) fn is_source_held(&self) -> bool {
+        self.source == SourceAddress::Held
     }
 
     /// A datagram of `bytes` came from the peer at this address.

@@ -9,6 +9,7 @@ use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, Random, Violation, limits};
 use plait_wire::FrameWriter;
 
+pub(crate) use four_tuple::AWAITED_CID;
 pub(crate) use four_tuple::FourTupleState;
 pub(crate) use four_tuple::Origin;
 pub use four_tuple::{ChallengeData, Pad, Validation, ValidationTimes};
@@ -115,6 +116,12 @@ impl PathAddresses {
     /// All 4-tuples, the current one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &FourTupleState> {
         FourTupleRole::ALL.into_iter().filter_map(|role| self.get(role))
+    }
+
+    /// The same, to change.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut FourTupleState> {
+        let others = [self.candidate.as_deref_mut(), self.previous.as_deref_mut()];
+        std::iter::once(&mut self.current).chain(others.into_iter().flatten())
     }
 
     pub(crate) fn get_mut(&mut self, role: FourTupleRole) -> Option<&mut FourTupleState> {
@@ -301,6 +308,11 @@ impl PathAddresses {
     /// Connection id of the peer with which these addresses were asked before.
     pub(crate) fn asked_with(&self, tuple: &FourTuple) -> Option<u64> {
         self.candidate.as_deref().into_iter().chain(&self.resting).find(|state| state.tuple() == *tuple)?.cid
+    }
+
+    /// Connection ids of the peer that these addresses have for themselves.
+    pub(crate) fn cids_at(&self, tuple: &FourTuple) -> impl Iterator<Item = u64> {
+        self.all().chain(&self.resting).filter(|state| state.tuple() == *tuple).filter_map(|state| state.cid)
     }
 
     /// PATH_CHALLENGE arrived on these addresses; false when no 4-tuple has them (call [`Self::note_candidate`] first).

@@ -103,6 +103,16 @@ impl RemoteCids {
         self.entries.iter().filter(|e| e.used == CidUse::Spare).count()
     }
 
+    /// True where the peer gave an id to which no packet was sent yet.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.closed && self.entries.iter().any(|e| e.used == CidUse::Spare)
+    }
+
+    /// True where the peer goes without ids: packets to it bear none by whichever addresses they go (RFC 9000 5.1.1).
+    pub(crate) fn is_zero_length(&self) -> bool {
+        self.entries.first().is_some_and(|e| e.cid.is_empty())
+    }
+
     /// The sequence number to name in PATH_CIDS_BLOCKED: the next one expected from the peer, 0 if none was seen.
     pub(crate) fn next_expected(&self) -> u64 {
         self.next_expected
@@ -161,15 +171,17 @@ impl RemoteCids {
         }
     }
 
-    /// Changes to the next spare of the same path id and retires the active id, where there is a spare
-    /// (RFC 10069 3.2.2).
-    pub(crate) fn rotate(&mut self) {
-        let Some(next) = self.take_spare() else { return };
+    /// Changes to the next spare of the same path id and retires the active id (RFC 10069 3.2.2). False where there is no
+    /// spare: then nothing changes.
+    #[must_use]
+    pub(crate) fn rotate(&mut self) -> bool {
+        let Some(next) = self.take_spare() else { return false };
         let old = self.active_sequence();
         self.activate(next);
         if let Some(old) = old {
             self.retire(old);
         }
+        true
     }
 
     /// Stops using an id; RETIRE_CONNECTION_ID is due.
@@ -201,7 +213,7 @@ impl RemoteCids {
     /// NEW_CONNECTION_ID or PATH_NEW_CONNECTION_ID arrived for this path (RFC 9000 19.15).
     pub(crate) fn on_new(&mut self, new: &NewCid) -> Result<(), Violation> {
         check_encoding(new)?;
-        if self.entries.first().is_some_and(|e| e.cid.is_empty()) {
+        if self.is_zero_length() {
             return Err(Violation::CidForZeroLength);
         }
         if self.closed {

@@ -95,9 +95,9 @@ fn rotation_needs_a_spare() {
     // RFC 10069 3.2.2
     let mut ids = remote(2);
     ids.begin();
-    ids.rotate();
+    assert!(ids.has_spare() && ids.rotate());
     assert_eq!(ids.active(), Some(cid(1)));
-    ids.rotate();
+    assert!(!ids.has_spare() && !ids.rotate());
     assert_eq!(ids.active(), Some(cid(1)), "no spare is left");
     assert_eq!((ids.active(), retirements(&mut ids)), (Some(cid(1)), vec![0]));
     ids.on_lost(0);

@@ -44,9 +44,19 @@ impl Path {
         self.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validating())
     }
 
+    /// True where the peer answered at other addresses, and it does not lead there.
+    pub fn is_candidate_proven(&self) -> bool {
+        self.addresses.get(FourTupleRole::Candidate).is_some_and(|state| state.is_validated())
+    }
+
     /// True where the operating system chose our address, and a datagram showed which.
     pub fn is_local_chosen_by_system(&self) -> bool {
         self.addresses.is_system_known()
+    }
+
+    /// True where the system may not choose another address of ours before the peer gives a connection id for it.
+    pub fn is_source_held(&self) -> bool {
+        self.addresses.get(FourTupleRole::Current).is_some_and(|state| state.is_source_held())
     }
 
     /// The peer proved its current address by the handshake.
@@ -80,7 +90,7 @@ impl Path {
 
     /// Leaves by another address of ours from now on, because the one before is gone; whether the peer can be reached from
     /// there is asked at once (RFC 9000 9.2).
-    pub fn relocate(&mut self, now: Instant, local: SocketAddr, times: ValidationTimes) -> Moved {
+    pub(crate) fn relocate(&mut self, now: Instant, local: SocketAddr, times: ValidationTimes) -> Moved {
         let moved = self.addresses.relocate(local);
         self.addresses.challenge(now, times);
         self.lift_probe_gate();
@@ -111,16 +121,22 @@ impl Path {
     }
 
     /// PATH_CHALLENGE arrived from `tuple`, in a datagram of `bytes` to our connection id `cid`. True when it came
-    /// from new addresses to another id than before: the response takes another id of the peer (RFC 9000 9.5).
+    /// from new addresses to another id than before, or to another address of ours: the response takes another id of the
+    /// peer (RFC 9000 9.5).
     pub fn on_challenge(&mut self, tuple: FourTuple, cid: &ConnectionId, bytes: u64, data: ChallengeData) -> bool {
         // RFC 9000 8.2.2: the response goes where the challenge came from
         if self.addresses.on_challenge(&tuple, data) {
             return false;
         }
-        let changed_cid = self.changed_cid(cid);
+        let needs_cid = self.changed_cid(cid) || self.leaves_elsewhere(&tuple);
         self.addresses.note_candidate(tuple, bytes);
         self.addresses.on_challenge(&tuple, data);
-        changed_cid
+        needs_cid
+    }
+
+    /// True for addresses of which ours is another than the path's own.
+    pub(crate) fn leaves_elsewhere(&self, tuple: &FourTuple) -> bool {
+        self.tuple().local != tuple.local
     }
 
     /// The packet with this challenge of ours was acked: the answer, if it comes, is not far behind.

@@ -122,7 +122,7 @@ impl Paths {
         let done = self.change_remote(id, |slot| {
             let result = slot.remote.on_new(new);
             debug_assert!(result.is_err() || slot.remote.held() as u64 <= limit, "more ids kept than announced");
-            if slot.remote.held() > 0 {
+            if slot.remote.has_spare() {
                 slot.cids_blocked = FrameState::Idle;
             }
             slot.assign_cids();

@@ -110,10 +110,10 @@ impl Paths {
             SentFrame::PathStatus { path, sequence } => self.with(path, |slot| slot.status.on_lost(sequence)),
             SentFrame::PathCidsBlocked(path) => self.with(path, |slot| {
                 // Only while still blocked.
-                if slot.remote.held() == 0 {
-                    slot.cids_blocked.on_lost();
-                } else {
+                if slot.remote.has_spare() {
                     slot.cids_blocked = FrameState::Idle;
+                } else {
+                    slot.cids_blocked.on_lost();
                 }
             }),
             SentFrame::PathAbandon(path) => {

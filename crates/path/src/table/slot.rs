@@ -155,11 +155,25 @@ impl Slot {
         [self.status.local(), self.status.remote()].contains(&Some(PathStatus::Backup))
     }
 
-    /// The connection id to send to on a 4-tuple; none while the peer gave none.
+    /// The connection id to send to on a 4-tuple; none while the peer gave none. RFC 9000 9.5-1: one that needs an id of its
+    /// own does not go by the active one meanwhile.
     #[inline]
     pub fn dcid(&self, role: FourTupleRole) -> Option<ConnectionId> {
-        let own = self.path.as_ref().and_then(|p| p.addresses.get(role)).and_then(|l| l.cid);
-        own.and_then(|sequence| self.remote.cid(sequence)).or_else(|| self.remote.active())
+        match self.path.as_ref().and_then(|p| p.addresses.get(role)).and_then(|l| l.cid) {
+            Some(sequence) => self.remote.cid(sequence),
+            None => self.remote.active(),
+        }
+    }
+
+    /// The sequence number of the peer's id that these addresses, others than the path's own, have for themselves.
+    pub(super) fn own_cid_at(&self, tuple: &FourTuple) -> Option<u64> {
+        let addresses = &self.path.as_deref()?.addresses;
+        addresses.cids_at(tuple).find(|sequence| self.remote.cid(*sequence).is_some())
+    }
+
+    /// True where packets may go by these other addresses: with an id of the peer that they have or may get, or without ids.
+    pub(super) fn has_cid_for(&self, tuple: &FourTuple) -> bool {
+        self.own_cid_at(tuple).is_some() || self.remote.has_spare() || self.remote.is_zero_length()
     }
 
     /// Other addresses than the path's own on which a challenge or a response waits, have credit for `least_bytes`, and are
@@ -201,9 +215,15 @@ impl Slot {
     }
 
     /// Makes connection ids follow the 4-tuples: the current 4-tuple's id is the active one; ids of 4-tuples that are
-    /// gone are retired (RFC 9000 9.5: an id is used with one pair of addresses).
+    /// gone are retired (RFC 9000 9.5: an id is used with one pair of addresses). Those that lack an id of their own, perhaps
+    /// since the peer wanted theirs back (RFC 9000 5.1.2), get a spare.
     pub(super) fn assign_cids(&mut self) {
         let Some(path) = &mut self.path else { return };
+        for state in path.addresses.all_mut() {
+            if state.cid.is_some_and(|sequence| self.remote.cid(sequence).is_none()) {
+                state.cid = self.remote.take_spare().or(state.cid);
+            }
+        }
         if let Some(sequence) = path.addresses.get_mut(FourTupleRole::Current).and_then(|l| l.cid.take()) {
             self.remote.activate(sequence);
         }

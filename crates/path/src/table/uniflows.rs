@@ -111,16 +111,22 @@ impl Paths {
 }
 
 impl Paths {
-    /// The smallest id of a send flow that the peer is ready to receive and that leads nowhere yet.
+    /// The smallest id of a send flow that the peer is ready to receive and that leads nowhere yet, for packets from `local`.
     ///
     /// # Errors
     /// What stands in the way: see [`OpenError`].
-    pub fn next_uniflow(&self) -> Result<PathId, OpenError> {
+    pub fn next_uniflow(&self, local: SocketAddr) -> Result<PathId, OpenError> {
         let Negotiated::Multiflow(limits) = &self.extension else { return Err(OpenError::NotNegotiated) };
         if self.validations() >= self.config.max_validations {
             return Err(OpenError::TooManyValidations);
         }
-        let is_free = |slot: &&Slot| slot.binding == Binding::Unbound && slot.remote.held() > 0;
+        // RFC 9000 9.5-1: one that sent from elsewhere goes on with another id
+        let sent_elsewhere = |path: &Path| !path.is_fresh() && path.tuple().local != local;
+        let has_cid = |slot: &Slot| match slot.path.as_deref().is_some_and(sent_elsewhere) {
+            true => slot.remote.has_spare() || slot.remote.is_zero_length(),
+            false => slot.remote.held() > 0,
+        };
+        let is_free = |slot: &&Slot| slot.binding == Binding::Unbound && has_cid(slot);
         let free = self.slots.iter().find(is_free);
         free.map(|slot| slot.id).ok_or(OpenError::NoRemoteCid(limits.sending_max))
     }
@@ -143,7 +149,7 @@ impl Paths {
 
     /// Binds a send flow to addresses: they are asked whether the peer is there, and nothing but that leaves until it
     /// answers. Congestion state begins anew; packet numbers go on (Multiflow 4.3.1). With a fresh connection id where the
-    /// peer gave one more.
+    /// peer gave one more, as it did where packets left from elsewhere before: [`Self::next_uniflow`] sees to that.
     pub fn bind(
         &mut self,
         now: Instant,
@@ -163,7 +169,7 @@ impl Paths {
             }
             slot.binding = Binding::Bound;
             if slot.remote.begin().is_some() && !path.is_fresh() {
-                slot.remote.rotate();
+                let _ = slot.remote.rotate();
             }
         });
         self.on_pto_changed();

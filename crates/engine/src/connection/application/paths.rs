@@ -119,7 +119,8 @@ impl Connection {
     }
 
     /// The addresses to send from changed: the path policy of a client opens and ends paths accordingly. A path whose address is
-    /// not among them moves to one that is, unless the policy opens paths itself.
+    /// not among them moves to one that is, unless the policy opens paths itself. Where the server gave no spare connection id
+    /// for that path it waits for one (RFC 9000 9.5).
     pub fn set_local_addresses(&mut self, now: Instant, addresses: &[SocketAddr]) {
         self.paths.set_local_addresses(addresses);
         self.maintain_paths(now);
@@ -133,7 +134,8 @@ impl Connection {
     }
 
     /// The network around us may have changed: all paths are asked at once whether they still work, and a client whose
-    /// address the operating system chooses takes a fresh connection id for what may be another (RFC 9000 9.5).
+    /// address the operating system chooses takes a fresh connection id for what may be another (RFC 9000 9.5), or stays at the
+    /// one that it has until the server gives such an id.
     pub fn handle_network_change(&mut self, now: Instant) {
         self.paths.on_network_change(now);
         self.on_path_news(now);

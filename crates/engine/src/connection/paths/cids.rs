@@ -54,7 +54,7 @@ impl PathControl {
     pub(crate) fn on_new_cid(&mut self, frame: &NewCid) -> Result<(), Violation> {
         self.table.on_new_cid(frame)?;
         self.process_table_events();
-        self.plan.touch();
+        self.plan.on_new_cid();
         Ok(())
     }
 

@@ -28,15 +28,15 @@ impl PathControl {
     }
 
     /// The network around us may have changed: all paths are asked at once whether they still work, and a client whose
-    /// address the operating system chooses takes a fresh connection id for what may be another (RFC 9000 9.5).
+    /// address the operating system chooses takes a fresh connection id for what may be another (RFC 9000 9.5), or stays at the
+    /// one that it has until the peer gives such an id.
     pub(crate) fn on_network_change(&mut self, now: Instant) {
         let ids: Vec<PathId> = self.table.open_slots().map(|slot| slot.id).collect();
         for id in ids {
             let Some(path) = self.table.path_mut(id) else { continue };
             path.on_network_change(now);
             if path.is_local_chosen_by_system() && self.may_move(id) {
-                self.table.renew_cid(id);
-                self.process_table_events();
+                let _ = self.renew_cid(id);
             }
             self.ping(id);
         }
@@ -48,7 +48,19 @@ impl PathControl {
         self.side.is_client() && self.is_confirmed() && remote.is_some_and(|to| !self.is_bound_to(to))
     }
 
-    /// Paths whose address of ours is gone leave by another, as far as there is one for them.
+    /// A path whose address the operating system chooses takes a fresh connection id for what may be another. Where the peer
+    /// gave none it stays at its address until one comes.
+    fn renew_cid(&mut self, id: PathId) -> bool {
+        let renewed = self.table.renew_cid(id);
+        if !renewed {
+            self.plan.await_cid();
+        }
+        self.process_table_events();
+        renewed
+    }
+
+    /// Paths whose address of ours is gone leave by another, as far as there is one for them and a connection id of the peer
+    /// for it. Those that waited for one go on.
     pub(super) fn tend_strays(&mut self, now: Instant) {
         if !self.plan.has_strays() || self.side.is_server() || !self.is_confirmed() {
             return;
@@ -59,11 +71,27 @@ impl PathControl {
         for id in strays {
             let opens = self.table.is_multipath() && self.plan.address_use() == AddressUse::OpensPaths;
             let known = self.table.path(id).is_some_and(|path| path.is_local_chosen_by_system());
-            match self.refuge(id).filter(|_| self.may_move(id) && (known || !opens)) {
-                Some(local) => self.relocate(now, id, local),
-                None => self.on_address_lost(id),
+            let refuge = self.refuge(id).filter(|_| self.may_move(id) && (known || !opens));
+            if !refuge.is_some_and(|local| self.relocate(now, id, local)) {
+                self.on_address_lost(id);
             }
         }
+        self.resume_moves(now);
+    }
+
+    /// Paths that the system may not send from elsewhere, and those that lead nowhere yet though the peer answered there, take
+    /// the connection ids that came.
+    fn resume_moves(&mut self, now: Instant) {
+        let held = |path: &&Path| path.is_source_held() && !self.plan.is_stray(path.tuple().local);
+        let held: Vec<PathId> = self.table.open_paths().filter(held).map(Path::id).collect();
+        for id in held {
+            if self.renew_cid(id) {
+                self.ping(id);
+            }
+        }
+        let proven: Vec<PathId> =
+            self.table.open_paths().filter(|path| path.is_candidate_proven()).map(Path::id).collect();
+        proven.into_iter().for_each(|id| self.on_candidate_validated(now, id));
     }
 
     /// Where a path may go whose own address is gone: to an address that no other path to this peer uses, or to any when
@@ -81,18 +109,22 @@ impl PathControl {
         }
     }
 
-    fn relocate(&mut self, now: Instant, id: PathId, local: SocketAddr) {
+    /// False where the peer gave no connection id for another address: the path waits for one.
+    fn relocate(&mut self, now: Instant, id: PathId, local: SocketAddr) -> bool {
         let times = self.settings.first_validation_times();
-        let Some(path) = self.table.path_mut(id) else { return };
-        let moved = path.relocate(now, local, times);
-        self.table.renew_cid(id);
+        let Some(moved) = self.table.relocate(now, id, local, times) else {
+            self.plan.await_cid();
+            return false;
+        };
         self.on_moved(now, id, moved);
         // RFC 9000 9.3: the server follows packets that hold more than probing frames.
         self.ping(id);
+        true
     }
 
     /// A path's own address is gone, and there is no other for it: it has failed, whatever was heard before.
     fn on_address_lost(&mut self, id: PathId) {
+        self.table.hold_source(id);
         let others = self.table.can_take_over_from(id);
         if self.table.is_multipath() {
             self.mark_failed(id, others);
@@ -173,6 +205,10 @@ impl PathControl {
         let Some(tuple) = self.table.path(id).and_then(Path::candidate) else { return };
         let times = self.validation_times(id);
         let moved = self.table.move_to(now, id, tuple, times);
+        if moved == Moved::No {
+            // The peer wanted the id back by which it was asked, and gave no other yet.
+            self.plan.await_cid();
+        }
         self.on_moved(now, id, moved);
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct PathPlan {
     machine: Option<Vec<IpAddr>>,
     /// Addresses of ours changed: paths may have lost theirs.
     strays: bool,
+    /// Paths would leave by other addresses of ours, and the peer gave no connection id for these yet.
+    awaits_cid: bool,
     peer: Vec<SocketAddr>,
     /// The peer's address in the handshake.
     first_peer: Option<SocketAddr>,
@@ -40,6 +42,7 @@ impl PathPlan {
             local: Vec::new(),
             machine: None,
             strays: false,
+            awaits_cid: false,
             peer: Vec::new(),
             first_peer: None,
             heard: Vec::new(),
@@ -52,6 +55,17 @@ impl PathPlan {
     /// A fact changed: the policy is asked again.
     pub(super) fn touch(&mut self) {
         self.changed = true;
+    }
+
+    /// A path is to leave by another address of ours once the peer gives a connection id for it.
+    pub(super) fn await_cid(&mut self) {
+        self.awaits_cid = true;
+    }
+
+    /// The peer gave a connection id.
+    pub(super) fn on_new_cid(&mut self) {
+        self.strays |= std::mem::take(&mut self.awaits_cid);
+        self.touch();
     }
 
     pub(super) fn set_local(&mut self, addresses: &[SocketAddr]) {

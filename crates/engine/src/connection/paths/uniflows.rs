@@ -29,7 +29,7 @@ impl PathControl {
         tuple: FourTuple,
         random: &mut Random,
     ) -> Result<PathId, OpenError> {
-        let id = self.table.next_uniflow()?;
+        let id = self.table.next_uniflow(tuple.local)?;
         let addresses = self.uniflow_addresses(tuple);
         if self.table.lacks_path(id) {
             let path = self.make_path(now, id, addresses.clone(), self.handshake_state(), random);

@@ -430,6 +430,89 @@ fn failed_move_goes_back_with_its_cid() {
     assert_eq!((slot.remote.active(), slot.remote.held()), (before, 3));
 }
 
+/// A client whose path 1 is in use, with three spare ids of the server.
+fn with_spares() -> End {
+    let (mut client, mut server) = pair(1, 1);
+    open(at(0), &mut client, &mut server);
+    exchange(at(0), &mut client, &mut server);
+    assert_eq!(client.table.slot(PathId(1)).unwrap().remote.spares(), 3);
+    client
+}
+
+fn dcid(end: &End, role: FourTupleRole) -> Option<ConnectionId> {
+    end.table.slot(PathId(1)).unwrap().dcid(role)
+}
+
+#[test]
+fn a_path_leaves_by_another_address_with_an_id_for_it_only() {
+    // RFC 9000 9.5-1
+    let mut client = with_spares();
+    let go = |client: &mut End, local| client.table.relocate(at(1), PathId(1), tuple(local, 0).local, times());
+    let mut ids = vec![dcid(&client, FourTupleRole::Current)];
+    for local in 7..10 {
+        assert_eq!(go(&mut client, local), Some(Moved::Hosts));
+        ids.push(dcid(&client, FourTupleRole::Current));
+        assert!(!ids[..ids.len() - 1].contains(ids.last().unwrap()));
+    }
+    client.control();
+    assert_eq!(go(&mut client, 10), None);
+    assert_eq!(client.table.path(PathId(1)).unwrap().tuple(), tuple(9, 0));
+    assert_eq!(dcid(&client, FourTupleRole::Current), ids[3]);
+    // RFC 10069 4.7: the server is told, and again where that was lost.
+    assert_eq!(client.control(), [0x7e, 0x7c, 1, 4], "PATH_CIDS_BLOCKED path 1 next 4");
+    client.table.on_lost(&SentFrame::PathCidsBlocked(PathId(1)));
+    assert_eq!(client.control_types(), [types::PATH_CIDS_BLOCKED]);
+    client.table.on_new_cid(&new_cid(1, 4, 0, 99)).unwrap();
+    client.table.on_lost(&SentFrame::PathCidsBlocked(PathId(1)));
+    assert_eq!(client.control(), []);
+    assert_eq!(go(&mut client, 10), Some(Moved::Hosts));
+    assert_eq!(dcid(&client, FourTupleRole::Current), Some(cid(99)));
+}
+
+#[test]
+fn the_system_chooses_no_other_address_without_an_id_for_it() {
+    // RFC 9000 9.5-1
+    let mut client = with_spares();
+    let any = FourTuple { local: ([0, 0, 0, 0], 1000).into(), ..tuple(0, 0) };
+    let path = client.table.path_mut(PathId(1)).unwrap();
+    path.addresses = PathAddresses::opened(any);
+    path.on_datagram(&tuple(3, 0), 1200);
+    let leaves_by = |client: &End| {
+        let path = client.table.path(PathId(1)).unwrap();
+        path.addresses.get(FourTupleRole::Current).unwrap().send_tuple()
+    };
+    for _ in 0..3 {
+        assert!(client.table.renew_cid(PathId(1)));
+        assert_eq!(leaves_by(&client), any);
+    }
+    assert!(!client.table.renew_cid(PathId(1)));
+    assert_eq!(leaves_by(&client), tuple(3, 0));
+    let path = client.table.path_mut(PathId(1)).unwrap();
+    assert!(path.is_source_held() && path.is_local_chosen_by_system());
+    client.table.on_new_cid(&new_cid(1, 4, 0, 99)).unwrap();
+    assert!(client.table.renew_cid(PathId(1)));
+    assert_eq!((leaves_by(&client), dcid(&client, FourTupleRole::Current)), (any, Some(cid(99))));
+}
+
+#[test]
+fn an_address_whose_id_the_peer_wants_back_waits_for_another() {
+    // RFC 9000 9.5-1, 5.1.2-1
+    let mut client = with_spares();
+    assert!(client.table.challenge_candidate(at(1), PathId(1), tuple(7, 0), times()));
+    assert!(dcid(&client, FourTupleRole::Candidate).is_some());
+    client.table.on_new_cid(&new_cid(1, 4, 4, 98)).unwrap();
+    assert_eq!(dcid(&client, FourTupleRole::Current), Some(cid(98)));
+    assert_eq!(dcid(&client, FourTupleRole::Candidate), None);
+    let due = |client: &End| client.table.slot(PathId(1)).unwrap().other_addresses_due(64, |_| false);
+    assert_eq!(due(&client), None);
+    assert_eq!(client.table.move_to(at(2), PathId(1), tuple(7, 0), times()), Moved::No);
+    client.table.on_new_cid(&new_cid(1, 5, 4, 99)).unwrap();
+    assert_eq!(dcid(&client, FourTupleRole::Candidate), Some(cid(99)));
+    assert_eq!(due(&client), Some(FourTupleRole::Candidate));
+    assert_eq!(client.table.move_to(at(2), PathId(1), tuple(7, 0), times()), Moved::Hosts);
+    assert_eq!(dcid(&client, FourTupleRole::Current), Some(cid(99)));
+}
+
 #[test]
 fn backup_and_failed_states() {
     let (mut client, mut server) = pair(1, 1);
