@@ -134,9 +134,10 @@ impl Path {
         needs_cid
     }
 
-    /// True for addresses of which ours is another than the path's own.
+    /// True for addresses of which ours is another than the path's own, as far as both are known.
     pub(crate) fn leaves_elsewhere(&self, tuple: &FourTuple) -> bool {
-        self.tuple().local != tuple.local
+        let own = self.tuple().local;
+        own != tuple.local && !own.ip().is_unspecified() && !tuple.local.ip().is_unspecified()
     }
 
     /// The packet with this challenge of ours was acked: the answer, if it comes, is not far behind.

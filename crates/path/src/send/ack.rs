@@ -213,6 +213,7 @@ impl SendFlow {
             let rtt = now.since(sent_at).saturating_sub(delay);
             let arrival = FlightSample { number, sent_at, rtt, flight_bytes: rate.flight_bytes() };
             self.rtt.judge(now, &arrival);
+            self.rate.on_rtt_sample(rate);
         }
         let before = self.rtt.smoothed();
         self.rtt.on_sample(now, now.since(sent_at), delay, report.via);

@@ -49,6 +49,8 @@ pub(crate) struct RateEstimator {
     limited_until: u64,
     /// The window had no room when it was last asked before the newest packet left.
     window_was_full: bool,
+    /// What was in flight as the packets left that the smoothed RTT tells of; zero before the first sample.
+    rtt_flight_bytes: u32,
     estimate_bps: Option<u64>,
 }
 
@@ -61,6 +63,7 @@ impl RateEstimator {
             lost_bytes: 0,
             limited_until: 0,
             window_was_full: false,
+            rtt_flight_bytes: 0,
             estimate_bps: None,
         }
     }
@@ -163,6 +166,21 @@ impl RateEstimator {
         if lost > u32::MAX / 2 { 0 } else { u64::from(lost) }
     }
 
+    /// The RTT was sampled by a packet of this mark, whose flight is weighed as the sample is (RFC 9002 5.3).
+    #[inline]
+    pub(crate) fn on_rtt_sample(&mut self, mark: RateMark) {
+        self.rtt_flight_bytes = match self.rtt_flight_bytes {
+            0 => mark.flight_bytes,
+            old => ((u64::from(old) * 7 + mark.flight_bytes()) / 8) as u32,
+        };
+    }
+
+    /// What was in flight as the packets left that the smoothed RTT tells of, bytes; zero before the first sample.
+    #[inline]
+    pub(crate) fn rtt_flight_bytes(&self) -> u64 {
+        self.rtt_flight_bytes.into()
+    }
+
     /// Smoothed estimate, bits per second; none before the first sample.
     #[inline]
     pub(crate) fn estimate_bps(&self) -> Option<u64> {
@@ -187,6 +205,16 @@ pub(crate) enum AppLimited {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flights_are_weighed_as_their_samples_are() {
+        let mut rate = RateEstimator::new(Instant::ZERO);
+        let mut sample = |flight_bytes| {
+            rate.on_rtt_sample(RateMark { flight_bytes, ..RateMark::default() });
+            rate.rtt_flight_bytes()
+        };
+        assert_eq!((sample(8_000), sample(16_000), sample(0)), (8_000, 9_000, 7_875));
+    }
 
     #[test]
     fn steady_flow_shows_its_rate() {

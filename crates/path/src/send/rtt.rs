@@ -29,8 +29,6 @@ pub(crate) struct RttEstimator {
     own_way: OwnWay,
     /// How much later than it said acks came lately.
     punctuality: Punctuality,
-    /// What was in flight as the packets left that the smoothed RTT tells of: their mean, weighed as their samples are.
-    flight_bytes: u64,
     /// Smoothed RTT and four times its variation: asked for at every packet, changed by every sample.
     pto_base: Duration,
 }
@@ -52,7 +50,6 @@ impl RttEstimator {
             before: None,
             own_way: OwnWay::new(own),
             punctuality: Punctuality::default(),
-            flight_bytes: 0,
             pto_base: pto_base(initial, initial / 2),
         }
     }
@@ -109,16 +106,6 @@ impl RttEstimator {
     #[inline]
     pub(crate) fn judge(&mut self, now: Instant, arrival: &FlightSample) {
         self.punctuality.on_sample(now, arrival);
-        self.flight_bytes = match self.first_sample_at {
-            Some(_) => (self.flight_bytes * 7 + arrival.flight_bytes) / 8,
-            None => arrival.flight_bytes,
-        };
-    }
-
-    /// What was in flight as the packets left that the smoothed RTT tells of, bytes.
-    #[inline]
-    pub(crate) fn flight_bytes(&self) -> u64 {
-        self.flight_bytes
     }
 
     /// How much later than estimated acks came at most in the last 10 to 20 seconds, of flights that left an idle path.
@@ -260,17 +247,6 @@ mod tests {
         assert_eq!((rtt.adjusted(), rtt.smoothed(), rtt.min()), (MS * 100, MS * 100, MS * 100));
         rtt.on_sample(Instant::ZERO, MS * 108, MS * 200, P0);
         assert_eq!((rtt.adjusted(), rtt.min()), (MS * 100, MS * 100));
-    }
-
-    #[test]
-    fn flights_are_weighed_as_their_samples_are() {
-        let mut rtt = RttEstimator::new(MS * 333, None);
-        let mut sample = |flight_bytes| {
-            rtt.judge(Instant::ZERO, &FlightSample { number: 0, sent_at: Instant::ZERO, rtt: MS * 20, flight_bytes });
-            rtt.on_sample(Instant::ZERO, MS * 20, Duration::ZERO, P0);
-            rtt.flight_bytes()
-        };
-        assert_eq!((sample(8_000), sample(16_000), sample(0)), (8_000, 9_000, 7_875));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl SendFlow {
             persistent_congestions: c.persistent,
             timeouts: c.timeouts,
             rtt: self.rtt.measured(),
-            rtt_flight_bytes: self.rtt.flight_bytes(),
+            rtt_flight_bytes: self.rate.rtt_flight_bytes(),
             rtt_var: self.rtt.var(),
             rtt_min: self.rtt.measured().map(|_| self.rtt.min()),
             window_bytes: self.window(),

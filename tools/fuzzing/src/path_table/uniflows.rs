@@ -34,7 +34,7 @@ pub(super) fn on_ack(table: &mut Paths, of: PathId, form: AckForm) -> Result<(),
 
 fn bind(driver: &mut Driver, input: &mut ArbitraryInput<'_>) {
     let to = tuple(input.byte() % 9);
-    let Ok(id) = driver.table.next_uniflow() else { return };
+    let Ok(id) = driver.table.next_uniflow(to.local) else { return };
     if driver.table.lacks_path(id) {
         driver.table.put_path(path(id, PathAddresses::opened(to)));
     }
