@@ -389,22 +389,21 @@ impl Onset {
                     alarm: hold.alarm,
                 }));
             }
-            // Further packets can only add to what speaks against a full path: nobody waits for the end of the round.
-            HoldTest::Proof(before) if self.is_refuted(&hold, before) => {
-                let last = Round { range: Some((hold.least, hold.most)), peak: hold.most, ..Round::default() };
-                self.resume(ack, Some(last));
+            HoldTest::Proof(before) if over && !hold.alarm.is_open(ack) => {
+                let longer = before + before / (2 * PROOF_DIVISOR as u32);
+                // Delays that vary by more than half of their rise prove nothing.
+                let base = self.last.and_then(|last| last.range).map_or(before, |(base, _)| base);
+                if hold.least < longer || hold.most - hold.least > hold.least.saturating_sub(base) / 2 {
+                    self.resume(
+                        ack,
+                        Some(Round { range: Some((hold.least, hold.most)), peak: hold.most, ..Round::default() }),
+                    );
+                } else {
+                    (self.hold, self.over) = (None, true);
+                }
             }
-            HoldTest::Proof(_) if over && !hold.alarm.is_open(ack) => (self.hold, self.over) = (None, true),
             _ => {}
         }
-    }
-
-    /// True where packets at the larger window did not wait longer in proportion than `before`, or by delays that vary by more than
-    /// half of their rise, which prove nothing.
-    fn is_refuted(&self, hold: &Hold, before: Duration) -> bool {
-        let longer = before + before / (2 * PROOF_DIVISOR as u32);
-        let base = self.last.and_then(|last| last.range).map_or(before, |(base, _)| base);
-        hold.least < longer || hold.most - hold.least > hold.least.saturating_sub(base) / 2
     }
 
     /// Back to doubling; delays compare with those of `last`, or with those they did before.
