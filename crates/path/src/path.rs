@@ -415,8 +415,10 @@ impl Path {
         self.send.on_sent(now, space, packet, frames);
         self.count_sent(now, role, packet);
         for frame in frames {
-            if let SentFrame::MtuProbe(size) = frame {
-                self.mtu.on_mtu_probe_sent(*size);
+            match frame {
+                SentFrame::MtuProbe(size) => self.mtu.on_mtu_probe_sent(*size),
+                SentFrame::PathChallenge(_) if role == FourTupleRole::Current => self.send.on_challenge_sent(),
+                _ => {}
             }
         }
         let has_stale = self.send.has_stale(space);

@@ -98,7 +98,7 @@ impl MinRtt {
 /// The decision by the smallest RTT, or another where the window is scarce.
 fn by_arrival(decision: Decision, paths: &[PathView], demand: &Demand, train: Option<PathId>) -> Decision {
     match decision {
-        Decision::Send(_) => soonest(paths, demand, train).unwrap_or(decision),
+        Decision::Send(usual) => soonest(usual, paths, demand, train).unwrap_or(decision),
         _ => decision,
     }
 }

@@ -1,6 +1,8 @@
 //! When waiting for a fast path is over sooner than sending on a slow one: the rule of ECF (Lim et al., 2017), and a like one
 //! for a window that all paths share.
 
+use std::time::Duration;
+
 use crate::view::{PathView, Room};
 
 /// 1 / beta: the hysteresis of beta = 0.25 that keeps a waiting sender waiting.
@@ -92,13 +94,14 @@ fn rtt_now(path: &PathView) -> u128 {
 
 /// The same where the window that all paths share is scarce, so that the flight on each comes and goes: the smoothed RTT tells of
 /// packets that left with another flight than there is now, and each byte more or less takes its time at the rate of delivery.
-pub(crate) fn rtt_ahead(path: &PathView) -> u128 {
-    let acked = rtt(path);
+pub(crate) fn rtt_ahead(path: &PathView) -> u64 {
+    let micros = |time: Duration| time.as_micros().min(u128::from(u32::MAX)) as u64;
+    let acked = micros(path.rtt.unwrap_or_default());
     let Some(bps) = path.delivery_rate_bps else { return acked };
-    let time = |bytes: u64| u128::from(bytes) * 8_000_000 / u128::from(bps.max(1));
+    let time = |bytes: u64| bytes.min(u32::MAX.into()) * 8_000_000 / bps.max(1);
     let longer = time(path.in_flight_bytes.saturating_sub(path.rtt_flight_bytes));
     let shorter = time(path.rtt_flight_bytes.saturating_sub(path.in_flight_bytes));
-    (acked + longer).saturating_sub(shorter).max(path.rtt_min.as_micros()).min(u128::from(u32::MAX))
+    (acked + longer).saturating_sub(shorter).max(micros(path.rtt_min)).min(u32::MAX.into())
 }
 
 fn delta(fast: &PathView, slow: &PathView) -> u128 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use plait_base::PathId;
 use plait_base::limits::TIMER_GRANULARITY;
 
-use crate::candidates::eligible;
+use crate::candidates::Tier;
 use crate::decision::{Decision, WaitReason};
 use crate::patience::{paced_is_done_in, rtt_ahead};
 use crate::view::{Demand, PathView, Room};
@@ -18,21 +18,54 @@ use crate::view::{Demand, PathView, Room};
 /// More than one train of packets carries.
 pub(crate) const TRAIN_BYTES: u64 = 65_536;
 
-/// Where a packet arrives first, or the path whose pacer is waited for; none where the window is not scarce. `train` is the path that
-/// is about to carry a train of packets.
-pub(crate) fn soonest(paths: &[PathView], demand: &Demand, train: Option<PathId>) -> Option<Decision> {
-    let room = |path: &PathView| path.window_bytes.saturating_sub(path.in_flight_bytes);
-    let rooms = eligible(paths).fold(0u64, |sum, path| sum.saturating_add(room(path)));
-    if paths.len() < 2 || demand.send_credit_bytes >= rooms {
+/// Where a packet arrives clearly sooner than on the `usual` path, by the smoothed RTT, or the path whose pacer is waited for; none
+/// where the window is not scarce or the usual path will do. `train` is the path that is about to carry a train of packets.
+#[inline]
+pub(crate) fn soonest(usual: PathId, paths: &[PathView], demand: &Demand, train: Option<PathId>) -> Option<Decision> {
+    // Mostly there is more than all paths have room for, whichever of them may be used.
+    let rooms = || paths.iter().fold(0u64, |sum, path| sum.saturating_add(room(path)));
+    if paths.len() < 2 || demand.send_credit_bytes >= rooms() {
         return None;
     }
-    let sampled = || eligible(paths).filter(|path| path.rtt.is_some());
-    let arrival = |path: &&PathView| (arrival(path, demand, train), path.id);
-    let open = sampled().filter(|path| path.has_room()).min_by_key(arrival)?;
-    let first = sampled().filter(|path| matches!(path.room, Room::Free | Room::Paced(_))).min_by_key(arrival)?;
+    soonest_of(usual, paths, demand, train)
+}
+
+/// What the window of a path has room for, bytes.
+#[inline]
+fn room(path: &PathView) -> u64 {
+    path.window_bytes.saturating_sub(path.in_flight_bytes)
+}
+
+#[inline(never)]
+fn soonest_of(usual: PathId, paths: &[PathView], demand: &Demand, train: Option<PathId>) -> Option<Decision> {
+    let tier = Tier::best(paths);
+    let (mut rooms, mut usual_at) = (0u64, None);
+    // The first of all, and the first of those that admit a packet now; ties go to the lower id.
+    let mut first: Option<(u64, &PathView)> = None;
+    let mut open: Option<(u64, &PathView)> = None;
+    let is_sooner = |at: u64, than: Option<(u64, &PathView)>| than.is_none_or(|(least, _)| at < least);
+    for path in paths.iter().filter(|path| path.is_usable() && Tier::of(path.state) == tier) {
+        rooms = rooms.saturating_add(room(path));
+        if path.rtt.is_none() {
+            continue;
+        }
+        let at = arrival(path, demand, train);
+        usual_at = if path.id == usual { Some(at) } else { usual_at };
+        if path.room == Room::Free && is_sooner(at, open) {
+            open = Some((at, path));
+        }
+        if matches!(path.room, Room::Free | Room::Paced(_)) && is_sooner(at, first) {
+            first = Some((at, path));
+        }
+    }
+    let ((first_at, first), (_, open)) = (first?, open?);
+    // Small differences are within the error of the estimate.
+    if demand.send_credit_bytes >= rooms || first_at * 8 >= usual_at? * 7 {
+        return None;
+    }
     let unsent = demand.unsent_bytes.min(demand.send_credit_bytes);
     let ahead = rtt_ahead(open).saturating_sub(rtt_ahead(first));
-    Some(if first.id != open.id && paced_is_done_in(ahead, first, unsent) {
+    Some(if first.id != open.id && paced_is_done_in(ahead.into(), first, unsent) {
         Decision::Wait(WaitReason::Faster(first.id))
     } else {
         Decision::Send(open.id)
@@ -40,7 +73,7 @@ pub(crate) fn soonest(paths: &[PathView], demand: &Demand, train: Option<PathId>
 }
 
 /// The round trip of a packet that leaves now, and behind a train where this path carries it, microseconds.
-fn arrival(path: &PathView, demand: &Demand, train: Option<PathId>) -> u128 {
+fn arrival(path: &PathView, demand: &Demand, train: Option<PathId>) -> u64 {
     if train != Some(path.id) {
         return rtt_ahead(path);
     }

@@ -364,10 +364,6 @@ impl SendFlow {
         // RFC 9000 9.4: challenges to other addresses are not subject to this path's window
         if packet.in_flight && !packet.elsewhere {
             self.in_flight += bytes;
-            if self.flight() > self.controller.window() {
-                let asks = carried.iter().any(|frame| matches!(frame, SentFrame::PathChallenge(_)));
-                self.recovery.challenges_beyond = self.recovery.challenges_beyond.saturating_add(u8::from(asks));
-            }
             self.pacer.on_sent(bytes);
             self.controller.on_sent(now, bytes, self.flight(), number);
             self.note_window_use(space, number);
@@ -420,6 +416,13 @@ impl SendFlow {
     /// The host woke up later by so much than the pacer had asked for.
     pub(crate) fn on_late(&mut self, by: Duration) {
         self.pacer.on_late(by);
+    }
+
+    /// A packet with a challenge left between the path's own addresses.
+    pub(crate) fn on_challenge_sent(&mut self) {
+        if self.flight() > self.controller.window() {
+            self.recovery.challenges_beyond = self.recovery.challenges_beyond.saturating_add(1);
+        }
     }
 
     /// Whether a challenge may leave, of so many `bytes`. Where the window is full, a few may, as probes do: the peer's address

@@ -3,6 +3,7 @@
 use plait_base::Instant;
 
 use super::*;
+use crate::candidates::fastest_with_room;
 use crate::candidates::tests::view;
 use crate::minrtt::MinRtt;
 use crate::scheduler::Scheduler;
@@ -34,39 +35,37 @@ fn demand(credit: u64) -> Demand {
     }
 }
 
+/// Where a packet goes that would leave on the path with the smallest smoothed RTT.
 fn pick(paths: &[PathView], credit: u64) -> Option<Decision> {
-    soonest(paths, &demand(credit), None)
+    let usual = fastest_with_room(paths)?.id;
+    Some(soonest(usual, paths, &demand(credit), None).unwrap_or(Decision::Send(usual)))
 }
 
-const SEND: [Decision; 2] = [Decision::Send(PathId(0)), Decision::Send(PathId(1))];
+const SEND: [Option<Decision>; 2] = [Some(Decision::Send(PathId(0))), Some(Decision::Send(PathId(1)))];
 
 #[test]
 fn a_window_with_room_for_all_is_no_reason_to_choose() {
-    let paths = [path(0, 20, 30_000), path(1, 40, 50_000)];
-    assert_eq!(pick(&paths, 80_000), None, "50,000 and 30,000 are free");
-    assert_eq!(pick(&paths, 79_999), Some(SEND[0]));
-    // What no path of this tier may carry does not count.
-    let mut paths = paths;
-    paths[1].room = Room::NoCid;
-    assert_eq!(pick(&paths, 60_000), None);
+    let unusable = PathView { room: Room::NoCid, ..path(2, 5, 0) };
+    let paths = [path(0, 20, 60_000), path(1, 40, 10_000), unusable];
+    assert_eq!(pick(&paths, 90_000), SEND[0], "20,000 and 70,000 are free");
+    assert_eq!(pick(&paths, 89_999), SEND[1]);
 }
 
 #[test]
 fn what_is_under_way_is_a_queue_to_come() {
-    // The flight has grown by 20,000 bytes, which take 20 ms.
-    assert_eq!(pick(&[path(0, 20, 29_999), path(1, 40, 10_000)], 40_000), Some(SEND[0]));
-    assert_eq!(pick(&[path(0, 20, 31_000), path(1, 40, 10_000)], 40_000), Some(SEND[1]));
+    // The flight has grown by 25,000 bytes, which take 25 ms: an eighth later than by the other path is no difference.
+    assert_eq!(pick(&[path(0, 20, 35_000), path(1, 40, 10_000)], 40_000), SEND[0]);
+    assert_eq!(pick(&[path(0, 20, 36_000), path(1, 40, 10_000)], 40_000), SEND[1]);
 }
 
 #[test]
 fn a_queue_that_has_gone_is_none() {
-    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 45, 4_000)], 40_000), Some(SEND[1]), "39 ms");
-    // It never takes less than the smallest RTT, and ties go to the lower id.
-    let mut paths = [path(0, 6, 9_000), path(1, 45, 0)];
-    paths[1].rtt_flight_bytes = 60_000;
-    assert_eq!(pick(&paths, 40_000), Some(SEND[0]));
-    paths[0].in_flight_bytes = 9_500;
-    assert_eq!(pick(&paths, 40_000), Some(SEND[1]));
+    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 45, 0)], 40_000), SEND[0], "35 ms");
+    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 44, 0)], 40_000), SEND[1], "34 ms");
+    // It never takes less than the smallest RTT, 5 ms.
+    let idle = PathView { rtt_flight_bytes: 60_000, ..path(1, 45, 0) };
+    assert_eq!(pick(&[path(0, 5, 10_000), idle], 40_000), SEND[0]);
+    assert_eq!(pick(&[path(0, 6, 10_000), idle], 40_000), SEND[1]);
 }
 
 #[test]
@@ -74,9 +73,9 @@ fn without_a_rate_the_smoothed_rtt_counts() {
     let mut paths = [path(0, 20, 79_000), path(1, 40, 0)];
     paths[0].delivery_rate_bps = None;
     paths[1].delivery_rate_bps = None;
-    assert_eq!(pick(&paths, 40_000), Some(SEND[0]));
+    assert_eq!(pick(&paths, 40_000), SEND[0]);
     paths[0].rtt = None;
-    assert_eq!(pick(&paths, 40_000), Some(SEND[1]), "one without a sample is no choice");
+    assert_eq!(pick(&paths, 40_000), SEND[1], "one without a sample is no choice");
 }
 
 #[test]
@@ -85,10 +84,10 @@ fn a_pacer_is_waited_for_that_lets_all_out_in_time() {
     paths[0].room = Room::Paced(Instant::ZERO);
     // 80,000 bytes in four fifths of 20 ms: 50,000 in the 10 ms by which the other path is later.
     assert_eq!(pick(&paths, 50_000), Some(Decision::Wait(WaitReason::Faster(PathId(0)))));
-    assert_eq!(pick(&paths, 50_001), Some(SEND[1]));
+    assert_eq!(pick(&paths, 50_001), SEND[1]);
     // A full window is not waited for here.
     paths[0].room = Room::Window;
-    assert_eq!(pick(&paths, 50_000), Some(SEND[1]));
+    assert_eq!(pick(&paths, 50_000), SEND[1]);
     paths[1].room = Room::Window;
     assert_eq!(pick(&paths, 50_000), None);
 }
@@ -96,24 +95,24 @@ fn a_pacer_is_waited_for_that_lets_all_out_in_time() {
 #[test]
 fn a_train_counts_for_what_it_takes() {
     let paths = [path(0, 20, 10_000), path(1, 40, 10_000)];
-    let train = |paths: &[PathView], credit| soonest(paths, &demand(credit), Some(PathId(0)));
-    assert_eq!(train(&paths, 20_000), Some(SEND[0]));
-    assert_eq!(train(&paths, 20_001), Some(SEND[1]));
+    let train = |paths: &[PathView], credit| soonest(PathId(0), paths, &demand(credit), Some(PathId(0)));
+    assert_eq!(train(&paths, 25_000), None);
+    assert_eq!(train(&paths, 26_000), SEND[1]);
     // At 1 Gbit/s all of a train is gone in half a millisecond.
     let fast = paths.map(|path| PathView { delivery_rate_bps: Some(1_000_000_000), window_bytes: 1 << 20, ..path });
-    assert_eq!(train(&fast, 1 << 20), Some(SEND[0]));
+    assert_eq!(train(&fast, 1 << 20), None);
 }
 
 #[test]
 fn minrtt_goes_by_it() {
     let paths = [path(0, 20, 60_000), path(1, 40, 10_000)];
     let mut minrtt = MinRtt::default();
-    assert_eq!(minrtt.pick(&paths, &demand(200_000)), SEND[0]);
-    assert_eq!(minrtt.pick(&paths, &demand(40_000)), SEND[1]);
+    assert_eq!(Some(minrtt.pick(&paths, &demand(200_000))), SEND[0]);
+    assert_eq!(Some(minrtt.pick(&paths, &demand(40_000))), SEND[1]);
     assert!(
         minrtt.keeps_to(PathId(0), &paths, &demand(200_000)) && !minrtt.keeps_to(PathId(0), &paths, &demand(40_000))
     );
     // Datagrams need no credit.
     let datagram = Demand { kind: DemandKind::Datagram, ..demand(40_000) };
-    assert_eq!(minrtt.pick(&paths, &datagram), SEND[0]);
+    assert_eq!(Some(minrtt.pick(&paths, &datagram)), SEND[0]);
 }
