@@ -92,16 +92,19 @@ fn rtt_now(path: &PathView) -> u128 {
     }
 }
 
-/// The same where the window that all paths share is scarce, so that the flight on each comes and goes: the smoothed RTT tells of
-/// packets that left with another flight than there is now, and each byte more or less takes its time at the rate of delivery.
-pub(crate) fn rtt_ahead(path: &PathView) -> u64 {
+/// The same of the last of so many `bytes` that leave now, microseconds, where the window that all paths share is scarce, so that
+/// the flight on each comes and goes: the smoothed RTT tells of packets that left with another flight than there is now, and each
+/// byte more or less takes its time at the rate of delivery. The smallest RTT may be that of a packet of a few bytes.
+pub(crate) fn rtt_ahead(path: &PathView, bytes: u64) -> u64 {
     let micros = |time: Duration| time.as_micros().min(u128::from(u32::MAX)) as u64;
     let acked = micros(path.rtt.unwrap_or_default());
     let Some(bps) = path.delivery_rate_bps else { return acked };
     let time = |bytes: u64| bytes.min(u32::MAX.into()) * 8_000_000 / bps.max(1);
-    let longer = time(path.in_flight_bytes.saturating_sub(path.rtt_flight_bytes));
-    let shorter = time(path.rtt_flight_bytes.saturating_sub(path.in_flight_bytes));
-    (acked + longer).saturating_sub(shorter).max(micros(path.rtt_min)).min(u32::MAX.into())
+    let flight = path.in_flight_bytes.saturating_add(bytes);
+    let longer = time(flight.saturating_sub(path.rtt_flight_bytes));
+    let shorter = time(path.rtt_flight_bytes.saturating_sub(flight));
+    let least = micros(path.rtt_min) + time(bytes);
+    (acked + longer).saturating_sub(shorter).max(least).min(u32::MAX.into())
 }
 
 fn delta(fast: &PathView, slow: &PathView) -> u128 {

@@ -64,7 +64,7 @@ fn soonest_of(usual: PathId, paths: &[PathView], demand: &Demand, train: Option<
         return None;
     }
     let unsent = demand.unsent_bytes.min(demand.send_credit_bytes);
-    let ahead = rtt_ahead(open).saturating_sub(rtt_ahead(first));
+    let ahead = arrival(open, demand, None).saturating_sub(arrival(first, demand, None));
     Some(if first.id != open.id && paced_is_done_in(ahead.into(), first, unsent) {
         Decision::Wait(WaitReason::Faster(first.id))
     } else {
@@ -74,15 +74,15 @@ fn soonest_of(usual: PathId, paths: &[PathView], demand: &Demand, train: Option<
 
 /// The round trip of a packet that leaves now, and behind a train where this path carries it, microseconds.
 fn arrival(path: &PathView, demand: &Demand, train: Option<PathId>) -> u64 {
+    let packet = path.max_datagram_bytes;
     if train != Some(path.id) {
-        return rtt_ahead(path);
+        return rtt_ahead(path, packet);
     }
     let train = TRAIN_BYTES.min(demand.send_credit_bytes);
     let rate = path.delivery_rate_bps.unwrap_or(0).max(1);
     let time = Duration::from_micros(train.saturating_mul(8_000_000) / rate);
     // One that is gone as fast as timers go off delays nobody.
-    let train = if time < TIMER_GRANULARITY { 0 } else { train };
-    rtt_ahead(&PathView { in_flight_bytes: path.in_flight_bytes.saturating_add(train), ..*path })
+    rtt_ahead(path, if time < TIMER_GRANULARITY { packet } else { train.max(packet) })
 }
 
 #[cfg(test)]

@@ -60,12 +60,20 @@ fn what_is_under_way_is_a_queue_to_come() {
 
 #[test]
 fn a_queue_that_has_gone_is_none() {
-    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 45, 0)], 40_000), SEND[0], "35 ms");
-    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 44, 0)], 40_000), SEND[1], "34 ms");
-    // It never takes less than the smallest RTT, 5 ms.
+    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 45, 0)], 40_000), SEND[0], "36 ms and 41");
+    assert_eq!(pick(&[path(0, 40, 10_000), path(1, 44, 0)], 40_000), SEND[1], "35 ms");
+    // It never takes less than the smallest RTT, 5 ms, and the packet itself.
     let idle = PathView { rtt_flight_bytes: 60_000, ..path(1, 45, 0) };
     assert_eq!(pick(&[path(0, 5, 10_000), idle], 40_000), SEND[0]);
     assert_eq!(pick(&[path(0, 6, 10_000), idle], 40_000), SEND[1]);
+}
+
+#[test]
+fn a_thin_path_takes_its_time_for_a_packet() {
+    // At 100 bytes a millisecond 1,000 take 10 ms, which the smallest RTT need not have in it.
+    let thin = PathView { delivery_rate_bps: Some(RATE_BPS / 10), rtt_flight_bytes: 60_000, ..path(1, 45, 0) };
+    assert_eq!(pick(&[path(0, 16, 10_000), thin], 40_000), SEND[0], "15 ms and 17");
+    assert_eq!(pick(&[path(0, 17, 10_000), thin], 40_000), SEND[1]);
 }
 
 #[test]
@@ -96,8 +104,8 @@ fn a_pacer_is_waited_for_that_lets_all_out_in_time() {
 fn a_train_counts_for_what_it_takes() {
     let paths = [path(0, 20, 10_000), path(1, 40, 10_000)];
     let train = |paths: &[PathView], credit| soonest(PathId(0), paths, &demand(credit), Some(PathId(0)));
-    assert_eq!(train(&paths, 25_000), None);
-    assert_eq!(train(&paths, 26_000), SEND[1]);
+    assert_eq!(train(&paths, 26_000), None);
+    assert_eq!(train(&paths, 27_000), SEND[1]);
     // At 1 Gbit/s all of a train is gone in half a millisecond.
     let fast = paths.map(|path| PathView { delivery_rate_bps: Some(1_000_000_000), window_bytes: 1 << 20, ..path });
     assert_eq!(train(&fast, 1 << 20), None);
