@@ -13,6 +13,7 @@ use plait_qlog::QlogFolder;
 use crate::error::CliError;
 use crate::names::PathPolicyName;
 use crate::options::{ClientTls, Sessions, Suites, TransportPlan, Trust};
+use crate::output::eprint_line;
 use crate::perf::null_receiver;
 use crate::service::{Receiver, Service};
 use crate::tls::{self, Shown};
@@ -68,6 +69,10 @@ pub(crate) fn log_to(config: &mut TransportConfig, folder: Option<&PathBuf>) -> 
     let made = QlogFolder::new(folder).map_err(|error| {
         CliError::running(format!("--qlog {}: {error}", folder.display()), "choose a folder that may be written")
     })?;
+    let shown = folder.display().to_string();
+    let made = made.on_failure(move |error| {
+        eprint_line(&format!("plait: --qlog {shown}: {error}; the log of this connection ends here"));
+    });
     config.observer_factory(Some(Arc::new(made)));
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plait_base::observe::{Observer, PathState, PeerReport, TraceEvent};
@@ -28,6 +29,9 @@ pub(crate) struct Birth {
 
 type Open = Box<dyn FnOnce(&Birth) -> io::Result<Box<dyn Write + Send>> + Send>;
 
+/// Told why a log ends early.
+pub(crate) type Report = Arc<dyn Fn(&io::Error) + Send + Sync>;
+
 enum Output {
     /// Opened by the first event.
     Unopened(Open),
@@ -53,6 +57,7 @@ pub struct QlogObserver {
     key_phase: u64,
     /// One record, reused.
     buffer: Vec<u8>,
+    report: Option<Report>,
 }
 
 impl std::fmt::Debug for QlogObserver {
@@ -75,6 +80,22 @@ impl QlogObserver {
             paths: BTreeMap::new(),
             key_phase: 0,
             buffer: Vec::with_capacity(512),
+            report: None,
+        }
+    }
+
+    /// Tells `report` once why the output cannot be opened or written.
+    pub(crate) fn reporting(mut self, report: Option<Report>) -> Self {
+        self.report = report;
+        self
+    }
+
+    /// The connection goes on without a log.
+    #[cold]
+    fn fail(&mut self, error: &io::Error) {
+        self.output = Output::Broken;
+        if let Some(report) = self.report.take() {
+            report(error);
         }
     }
 
@@ -89,10 +110,11 @@ impl QlogObserver {
         };
         let birth = Birth { id, side, at: now };
         self.birth = Some(birth);
-        if let Output::Unopened(open) = std::mem::replace(&mut self.output, Output::Broken)
-            && let Ok(writer) = open(&birth)
-        {
-            self.output = Output::Open(writer);
+        if let Output::Unopened(open) = std::mem::replace(&mut self.output, Output::Broken) {
+            match open(&birth) {
+                Ok(writer) => self.output = Output::Open(writer),
+                Err(error) => self.fail(&error),
+            }
         }
         let group: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         self.write(&FileHeader {
@@ -122,8 +144,8 @@ impl QlogObserver {
             self.buffer.push(b'\n');
             writer.write_all(&self.buffer)
         });
-        if written.is_err() {
-            self.output = Output::Broken;
+        if let Err(error) = written {
+            self.fail(&error);
         }
     }
 
@@ -256,9 +278,10 @@ impl QlogObserver {
     }
 
     fn flush(&mut self) {
-        if let Output::Open(writer) = &mut self.output {
-            // A log that cannot be written harms nobody.
-            let _ = writer.flush();
+        if let Output::Open(writer) = &mut self.output
+            && let Err(error) = writer.flush()
+        {
+            self.fail(&error);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Each event becomes a record that parses, with the words of the drafts, the same bytes each time.
 
 use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plait_base::observe::{
@@ -9,6 +10,7 @@ use plait_base::observe::{
 use plait_base::{CloseCode, ConnectionId, FourTuple, Instant, PathId, Side, Space};
 use serde_json::{Value, json};
 
+use crate::observer::Report;
 use crate::{Memory, QlogFolder, QlogObserver};
 
 fn tuple(local: &str) -> FourTuple {
@@ -244,8 +246,35 @@ fn a_full_disk_ends_the_log_only() {
             Err(io::ErrorKind::StorageFull.into())
         }
     }
-    let mut observer = QlogObserver::to_writer(Box::new(Full));
-    for event in all_events() {
-        observer.on_event(Instant::ZERO, &event);
+    // Written at once, and from a buffer that is flushed at the end.
+    for buffer in [0, 1 << 20] {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let report: Report = {
+            let said = Arc::clone(&said);
+            Arc::new(move |error| said.lock().unwrap().push(error.kind()))
+        };
+        let writer = io::BufWriter::with_capacity(buffer, Full);
+        let mut observer = QlogObserver::to_writer(Box::new(writer)).reporting(Some(report));
+        for event in all_events() {
+            observer.on_event(Instant::ZERO, &event);
+        }
+        drop(observer);
+        assert_eq!(*said.lock().unwrap(), [io::ErrorKind::StorageFull], "it is told once");
     }
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_is_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = Arc::new(Mutex::new(0));
+    let folder = {
+        let said = Arc::clone(&said);
+        QlogFolder::new(dir.path().join("gone")).unwrap().on_failure(move |_| *said.lock().unwrap() += 1)
+    };
+    std::fs::remove_dir(dir.path().join("gone")).unwrap();
+    let mut observer = folder.observer();
+    observer.on_event(Instant::ZERO, &started());
+    observer.on_event(Instant::ZERO, &started());
+    drop(observer);
+    assert_eq!(*said.lock().unwrap(), 1);
 }

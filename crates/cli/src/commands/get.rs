@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use plait::{Attempt, Connection, Endpoint};
@@ -40,7 +41,6 @@ const ANSWER_TIME: Duration = Duration::from_secs(2);
 /// How a download ended.
 #[derive(Debug)]
 struct Ended {
-    download: Download,
     seconds: f64,
     result: Result<Digested, CliError>,
 }
@@ -59,6 +59,8 @@ struct DownloadOutcome {
     /// Our threads that served paths.
     workers: Vec<WorkerSummary>,
     ended: Vec<Ended>,
+    /// Bytes of each body that arrived so far; empty before there are places for them.
+    arrived: Vec<Arc<AtomicU64>>,
 }
 
 /// Downloads and reports.
@@ -110,6 +112,7 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
     let mut progress = ProgressDisplay::new(args.show, None, plan.total());
     let mut book = PathTable::default();
     let mut look = || Snapshot::of(&mut book, &connection, &meter);
+    outcome.arrived = arrived(&sinks);
     outcome.ended = watched(fetch_all(&connection, sinks, &meter), &mut look, &mut progress).await;
     match handshake {
         Handshake::Done => {}
@@ -118,8 +121,9 @@ async fn download_all(plan: &GetPlan, args: &GetArgs, outcome: &mut DownloadOutc
             outcome.early_data = Some(if accepted { "accepted" } else { "rejected" });
             if !accepted && connection.close_reason().is_none() {
                 // What went early is lost; the connection stands.
-                let work = fetch_all(&connection, open_sinks(plan).await?, &meter);
-                outcome.ended = watched(work, &mut look, &mut progress).await;
+                let sinks = open_sinks(plan).await?;
+                outcome.arrived = arrived(&sinks);
+                outcome.ended = watched(fetch_all(&connection, sinks, &meter), &mut look, &mut progress).await;
             }
         }
     }
@@ -183,6 +187,10 @@ async fn open_sinks(plan: &GetPlan) -> Result<Vec<(Download, Sink)>, CliError> {
     Ok(sinks)
 }
 
+fn arrived(sinks: &[(Download, Sink)]) -> Vec<Arc<AtomicU64>> {
+    sinks.iter().map(|(_, sink)| sink.arrived()).collect()
+}
+
 /// All at once, unless several share standard output.
 async fn fetch_all(connection: &Connection, sinks: Vec<(Download, Sink)>, meter: &Arc<Meter>) -> Vec<Ended> {
     let one_by_one = sinks.iter().filter(|(download, _)| download.to == Destination::Stdout).count() > 1;
@@ -193,7 +201,7 @@ async fn fetch_all(connection: &Connection, sinks: Vec<(Download, Sink)>, meter:
         running.spawn(async move {
             let clock = Clock::start();
             let result = fetch(&connection, &download.target, sink, &meter).await;
-            (at, Ended { download, seconds: clock.seconds(), result })
+            (at, Ended { seconds: clock.seconds(), result })
         });
         if one_by_one {
             ended.extend(running.join_next().await.and_then(Result::ok));
@@ -227,7 +235,7 @@ fn report(plan: &GetPlan, args: &GetArgs, outcome: &DownloadOutcome, error: Opti
 }
 
 fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) -> GetSummary {
-    let downloads: Vec<_> = outcome.ended.iter().map(download_summary).collect();
+    let downloads = download_summaries(plan, outcome, error);
     let connection = outcome.live.as_ref().map(|(connection, _)| connection);
     let multipath = match connection {
         Some(connection) if connection.is_multipath() => Multipath::Negotiated,
@@ -280,17 +288,30 @@ fn paths(outcome: &DownloadOutcome) -> Vec<PathSummary> {
     outcome.paths.clone()
 }
 
-fn download_summary(ended: &Ended) -> DownloadSummary {
-    let digested = ended.result.as_ref().ok();
-    DownloadSummary {
-        url: ended.download.url.clone(),
-        bytes: digested.map_or(0, |digested| digested.bytes),
-        seconds: rounded(ended.seconds, 6),
-        sha256: digested.map(|digested| digested.sha256.clone()),
-        output: match &ended.download.to {
-            Destination::File(path) => Some(path.display().to_string()),
-            Destination::Stdout | Destination::Discard => None,
-        },
-        error: ended.result.as_ref().err().map(ToString::to_string),
-    }
+/// One for each URL. Those that had not ended when all was broken off end as that did.
+fn download_summaries(
+    plan: &GetPlan,
+    outcome: &DownloadOutcome,
+    broken_off: Option<&CliError>,
+) -> Vec<DownloadSummary> {
+    let seconds = outcome.live.as_ref().map_or(0.0, |(_, meter)| meter.seconds());
+    let summary = |(at, download): (usize, &Download)| {
+        let ended = outcome.ended.get(at);
+        let digested = ended.and_then(|ended| ended.result.as_ref().ok());
+        let arrived = outcome.arrived.get(at).map_or(0, |arrived| arrived.load(Ordering::Relaxed));
+        let own_error = ended.and_then(|ended| ended.result.as_ref().err());
+        let error = if ended.is_some() { own_error } else { broken_off };
+        DownloadSummary {
+            url: download.url.clone(),
+            bytes: digested.map_or(arrived, |digested| digested.bytes),
+            seconds: rounded(ended.map_or(seconds, |ended| ended.seconds), 6),
+            sha256: digested.map(|digested| digested.sha256.clone()),
+            output: match &download.to {
+                Destination::File(path) => Some(path.display().to_string()),
+                Destination::Stdout | Destination::Discard => None,
+            },
+            error: error.map(ToString::to_string),
+        }
+    };
+    plan.downloads.iter().enumerate().map(summary).collect()
 }

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -38,6 +40,7 @@ pub(crate) struct Digested {
 #[derive(Debug)]
 pub(crate) struct Sink {
     pieces: mpsc::Sender<BodyPart>,
+    arrived: Arc<AtomicU64>,
     writer: JoinHandle<Result<Digested, CliError>>,
 }
 
@@ -66,11 +69,17 @@ impl Sink {
             }
             Err(CliError::Interrupted)
         });
-        Ok(Self { pieces, writer })
+        Ok(Self { pieces, arrived: Arc::default(), writer })
+    }
+
+    /// Bytes of the body that it was given, also once it is gone.
+    pub(crate) fn arrived(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.arrived)
     }
 
     /// The next piece of the body.
     pub(crate) async fn push(&mut self, data: Bytes) -> Result<(), CliError> {
+        self.arrived.fetch_add(data.len() as u64, Ordering::Relaxed);
         match self.pieces.send(BodyPart::Data(data)).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.failure().await),
@@ -227,7 +236,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut sink = Sink::open(&Destination::File(dir.path().join("body"))).await.unwrap();
         sink.push(Bytes::from_static(b"ab")).await.unwrap();
-        let Sink { pieces, writer } = sink;
+        let Sink { pieces, writer, .. } = sink;
         drop(pieces);
         assert_eq!(writer.await.unwrap(), Err(CliError::Interrupted));
         assert_eq!(entries(dir.path()), 0);

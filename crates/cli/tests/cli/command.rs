@@ -297,7 +297,25 @@ fn downloads_cut_short_leave_no_file() {
     let summary = summary(&output);
     assert_eq!(summary["ok"], false);
     assert!(summary["handshake_ms"].as_f64().is_some_and(|ms| ms > 0.0), "{summary}");
+    // Each URL has its entry, with what arrived.
+    let download = &summary["downloads"][0];
+    assert_eq!(download["url"], server.url("/bytes/1T"));
+    assert_eq!((&download["error"], &download["sha256"]), (&summary["error"], &serde_json::Value::Null));
+    assert!(download["bytes"].as_u64().is_some_and(|bytes| bytes > 0 && bytes <= summary["bytes"].as_u64().unwrap()));
     assert_eq!(entries(&folder), 0);
+}
+
+#[test]
+fn downloads_that_never_began_are_listed() {
+    let output = plait(&["get", "https://127.0.0.1:1/a", "https://127.0.0.1:1/b", "--insecure", "--json"])
+        .args(["--discard", "--max-time", "0.2"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let summary = summary(&output);
+    let of = |at: usize| (&summary["downloads"][at]["bytes"], &summary["downloads"][at]["error"]);
+    assert_eq!((of(0), of(1)), ((&0.into(), &summary["error"]), (&0.into(), &summary["error"])));
+    assert!(summary["error"].is_string(), "{summary}");
 }
 
 /// The part file of a download under way in this folder, once something is in it.
