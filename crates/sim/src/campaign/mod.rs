@@ -9,6 +9,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -27,13 +28,16 @@ pub use qlog::QlogFiles;
 pub use row::Row;
 pub use store::{Store, StoreError};
 
+/// Runs of one campaign, at most: a list of them is kept.
+const RUNS_MAX: u64 = 10_000_000;
+
 /// One run of a campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Its place in the campaign.
     pub index: usize,
-    /// The point of the sweep.
-    pub settings: Settings,
+    /// The point of the sweep, which all of its seeds share.
+    pub settings: Arc<Settings>,
     /// The seed of the run.
     pub seed: u64,
 }
@@ -129,6 +133,11 @@ impl Campaign {
         let Sweep { points, origins } = take_sweep(&mut tree)?;
         let mut campaign = Self { name: String::new(), tree, origins, traces, policies, jobs: Vec::new() };
         let mut unused: Option<BTreeSet<usize>> = None;
+        if (points.len() as u64).saturating_mul(seeds) > RUNS_MAX {
+            let problem = format!("{seeds} seeds of each of {} points are more than {RUNS_MAX} runs", points.len());
+            let accepted = "fewer in one campaign, and further ones from another `seed` on".to_owned();
+            return Err(campaign.tree.complain("seed", problem, accepted));
+        }
         for settings in points {
             let scenario = campaign.scenario_of(&settings)?;
             let links = scenario.unused_links();
@@ -139,9 +148,10 @@ impl Campaign {
                 let problem = format!("{} leaves no room for {seeds} seeds", scenario.seed);
                 return Err(campaign.tree_of(&settings)?.complain("seed", problem, format!("0 to {first_max}")));
             }
+            let settings = Arc::new(settings);
             for seed in 0..seeds.max(1) {
-                let index = campaign.jobs.len();
-                campaign.jobs.push(Job { index, settings: settings.clone(), seed: scenario.seed + seed });
+                let (index, settings) = (campaign.jobs.len(), Arc::clone(&settings));
+                campaign.jobs.push(Job { index, settings, seed: scenario.seed + seed });
             }
         }
         // One that only some points use is meant.

@@ -173,7 +173,7 @@ mod tests {
     fn what_cannot_be_written_is_told() {
         let qlog = std::env::temp_dir().join(format!("plait-sim-qlog-{}", std::process::id()));
         let _ = fs::remove_dir_all(&qlog);
-        let job = Job { index: 3, settings: Vec::new(), seed: 7 };
+        let job = Job { index: 3, settings: Arc::default(), seed: 7 };
         let (observers, files) = QlogFiles::open(Some(&qlog), &job).unwrap();
         let fault = files.as_ref().unwrap().fault.clone();
         let mut full = Noting { file: File::create("/dev/full").unwrap(), path: "full".into(), fault };

@@ -218,6 +218,9 @@ fn faults_of_a_sweep_name_their_line_and_seeds_their_room() {
     assert_eq!(plan(&last, 2).unwrap()[1].seed, i64::MAX as u64);
     let error = plan(&last, 3).unwrap_err();
     assert!(error.contains("x.toml:1: `seed`") && error.contains("accepted: 0 to 9223372036854775805"), "{error}");
+    // A list of all runs is kept: it is refused before it fills the memory.
+    let error = plan(TEXT, 5_000_000).unwrap_err();
+    assert!(error.contains("5000000 seeds of each of 4 points are more than 10000000 runs"), "{error}");
 }
 
 #[test]

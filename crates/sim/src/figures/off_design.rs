@@ -318,7 +318,7 @@ mod tests {
             let tree = Tree::parse(file.name, file.text).unwrap();
             let campaign = Campaign::plan(tree, Traces::default(), 1).unwrap();
             let of = |key: &str| -> BTreeSet<String> {
-                let settings = campaign.jobs.iter().flat_map(|job| &job.settings);
+                let settings = campaign.jobs.iter().flat_map(|job| job.settings.iter());
                 settings.filter(|(known, _)| known == key).map(|(_, value)| value.clone()).collect()
             };
             let paths = campaign.scenario(&campaign.jobs[0]).unwrap().paths.len();

@@ -44,7 +44,7 @@ pub(super) fn settings<'a>(campaign: &'a Campaign, row: &Row) -> &'a [(String, S
 /// The values of each setting of the campaign: numbers by size, words in the order of the file.
 pub(super) fn values(campaign: &Campaign) -> BTreeMap<&str, Vec<&str>> {
     let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (key, value) in campaign.jobs.iter().flat_map(|job| &job.settings) {
+    for (key, value) in campaign.jobs.iter().flat_map(|job| job.settings.iter()) {
         let known = values.entry(key).or_default();
         if known.len() <= GROUPS_MAX && !known.contains(&value.as_str()) {
             known.push(value);

@@ -263,7 +263,10 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
     progress.bar.finish_and_clear();
     let RunSummary { text, rows, files, ok } = summary?;
     let runs: Vec<_> = rows.iter().map(json::row).collect();
-    let failure = CliError::running("not every run completed cleanly", "the result rows say which");
+    let failure = CliError::running(
+        "not every run completed cleanly",
+        "the rows of runs.csv in a folder of --out, or of --json, say which and why",
+    );
     Ok(Output { json: json!({ "runs": runs, "files": files }), text, failure: (!ok).then_some(failure) })
 }
 
