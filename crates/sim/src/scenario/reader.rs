@@ -44,13 +44,14 @@ impl<'a> Reader<'a> {
 
     /// A complaint about `key` in this table.
     pub(crate) fn complain(&self, key: &str, problem: impl Into<String>, accepted: impl Into<String>) -> ScenarioError {
-        let origin = self.table.get(key).map_or(self.origin, |node| &node.origin);
-        ScenarioError {
-            origin: origin.clone(),
-            key: self.full(key),
-            problem: problem.into(),
-            accepted: accepted.into(),
+        let (node, mut problem) = (self.table.get(key), problem.into());
+        // A key that is missing is often there, with a slip.
+        let slip = self.table.iter().find(|(other, _)| node.is_none() && is_slip_of(key, other));
+        if let Some((other, _)) = slip {
+            problem += &format!(", and `{other}` looks like it");
         }
+        let origin = node.or(slip.map(|(_, node)| node)).map_or(self.origin, |node| &node.origin);
+        ScenarioError { origin: origin.clone(), key: self.full(key), problem, accepted: accepted.into() }
     }
 
     /// Whether the key is there.
@@ -207,6 +208,20 @@ impl<'a> Reader<'a> {
         asked.dedup();
         Err(refuse(node, &self.full(key), "there is no such key", asked.join(", ")))
     }
+}
+
+/// True where `typed` differs from `key` by two letters that changed places, or by one that is wrong, missing or too much.
+fn is_slip_of(key: &str, typed: &str) -> bool {
+    let same = key.bytes().zip(typed.bytes()).take_while(|(a, b)| a == b).count();
+    let (rest, typed_rest) = (&key.as_bytes()[same..], &typed.as_bytes()[same..]);
+    let after = |bytes: &'_ [u8], count: usize| bytes.get(count..).map(<[u8]>::to_vec);
+    let swapped = matches!((rest, typed_rest), ([a, b, ..], [c, d, ..]) if (a, b) == (d, c));
+    key != typed
+        && key.len() > 2
+        && (after(rest, 1) == after(typed_rest, 1)
+            || after(rest, 1).as_deref() == Some(typed_rest)
+            || after(typed_rest, 1).as_deref() == Some(rest)
+            || swapped && after(rest, 2) == after(typed_rest, 2))
 }
 
 fn spaced(unit: &str) -> String {
