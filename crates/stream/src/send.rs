@@ -63,6 +63,8 @@ pub(crate) struct SendHalf {
     pub(crate) priority: i32,
     /// Code of the peer's STOP_SENDING.
     pub(crate) stopped: Option<u64>,
+    /// The application does not hold it any more.
+    pub(crate) is_let_go: bool,
     /// A write blocked, and the application was not told since that it may go on.
     pub(crate) wants_write: bool,
     /// It stands in `Streams::waiting_writers`, so that it is put there only once.
@@ -80,6 +82,7 @@ impl SendHalf {
             turn: Turn::Idle,
             priority: 0,
             stopped: None,
+            is_let_go: false,
             wants_write: false,
             in_waiting_writers: false,
             in_blocked: false,

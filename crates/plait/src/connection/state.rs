@@ -150,7 +150,8 @@ pub(crate) struct StreamWaiters {
     pub(crate) readers: FxHashMap<StreamId, Waker>,
     pub(crate) writers: FxHashMap<StreamId, Waker>,
     pub(crate) ends: FxHashMap<StreamId, Waker>,
-    /// Codes of STOP_SENDING for those that wait for the end.
+    /// Codes of STOP_SENDING, each until the application drops its half of the stream: the engine forgets a stream once the reset
+    /// that answers the code is acknowledged.
     pub(crate) stop_codes: FxHashMap<StreamId, u64>,
 }
 
@@ -203,11 +204,8 @@ impl StreamWaiters {
                 if let Some(writer) = self.writers.remove(&id) {
                     writer.wake();
                 }
-                let waiting = self.ends.remove(&id);
-                if waiting.is_some() {
-                    self.stop_codes.insert(id, code);
-                }
-                waiting
+                self.stop_codes.insert(id, code);
+                self.ends.remove(&id)
             }
         };
         if let Some(waker) = woken {

@@ -267,7 +267,7 @@ impl Drop for SendStream {
             return;
         }
         // A stream that the peer stopped was reset with its code already.
-        if state.engine.send_stream(self.id).finish().is_ok() {
+        if state.engine.send_stream(self.id).let_go().is_ok() {
             state.wake_driver();
         }
     }

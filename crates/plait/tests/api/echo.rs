@@ -262,3 +262,31 @@ fn room_is_what_a_write_would_take() {
         Ok(())
     });
 }
+
+#[test]
+fn a_stop_is_told_also_once_its_reset_is_acknowledged() {
+    run(async {
+        let (client, server) = pair().await;
+        let mut finished = client.open_uni().await?;
+        finished.write_all(&[2; 1 << 20]).await?;
+        finished.finish()?;
+        let mut read_in_part = server.accept_uni().await?;
+        read_in_part.read_exact(&mut [0; 10]).await?;
+        drop(read_in_part);
+        let mut open = client.open_uni().await?;
+        open.write_all(b"x").await?;
+        server.accept_uni().await?.stop(7)?;
+        // A stream of the peer that nobody has accepted yet.
+        let (mut question, mut answer) = server.open_bi().await?;
+        question.write_all(b"y").await?;
+        answer.stop(8)?;
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        assert_eq!(finished.stopped().await?, Some(0), "most of it never arrived");
+        assert_eq!(open.stopped().await?, Some(7));
+        assert_eq!(open.write(b"x").await, Err(WriteError::Stopped(7)));
+        let (mut send, _recv) = client.accept_bi().await?;
+        assert_eq!(send.write(b"x").await, Err(WriteError::Stopped(8)));
+        assert_eq!((send.stopped().await?, open.stopped().await?), (Some(8), Some(7)));
+        Ok(())
+    });
+}

@@ -124,6 +124,17 @@ impl Streams {
         Ok(())
     }
 
+    /// As [`Self::finish`], and nobody asks for this half any more: [`crate::StreamEvent::Stopped`] does not follow.
+    ///
+    /// # Errors
+    /// The stream was stopped by the peer, or this half does not exist or is finished already.
+    pub fn let_go(&mut self, id: StreamId) -> Result<(), WriteError> {
+        if let Some(half) = self.table.use_send(id) {
+            half.is_let_go = true;
+        }
+        self.finish(id)
+    }
+
     /// Ends our half at once with an application error code (RFC 9000 2.4); data not yet delivered may be lost.
     ///
     /// # Errors

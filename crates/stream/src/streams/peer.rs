@@ -88,11 +88,13 @@ impl Streams {
             return Ok(());
         }
         half.stopped = Some(code);
-        let reset = half.is_reset();
+        let (reset, is_let_go) = (half.is_reset(), half.is_let_go);
         // RFC 9000 3.5: RESET_STREAM must follow, and should carry the code of STOP_SENDING.
         if !reset {
             self.reset_now(id, code);
-            self.events.push_back(StreamEvent::Stopped { id, code });
+            if !is_let_go {
+                self.events.push_back(StreamEvent::Stopped { id, code });
+            }
         }
         Ok(())
     }

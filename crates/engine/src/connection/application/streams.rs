@@ -59,6 +59,14 @@ impl SendStream<'_> {
         self.streams.finish(self.id)
     }
 
+    /// As [`Self::finish`], and nobody asks for the stream any more: it is not told that the peer stops it.
+    ///
+    /// # Errors
+    /// The stream is closed or stopped.
+    pub fn let_go(&mut self) -> Result<(), WriteError> {
+        self.streams.let_go(self.id)
+    }
+
     /// Abandons sending with the application's code.
     ///
     /// # Errors

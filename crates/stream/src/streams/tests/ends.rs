@@ -93,6 +93,24 @@ fn stop_is_answered_by_a_reset_with_its_code() {
 }
 
 #[test]
+fn a_stop_of_a_half_that_was_let_go_is_answered_and_not_told() {
+    let (mut a, mut b) = pair(small());
+    let (s, finished) = (a.open(Dir::Uni).unwrap(), a.open(Dir::Uni).unwrap());
+    a.write(s, &[1; 600]).unwrap();
+    a.write(finished, &[1; 400]).unwrap();
+    a.finish(finished).unwrap();
+    let _lost = a.packet(1200);
+    assert_eq!(a.let_go(s), Ok(()));
+    assert_eq!(a.let_go(finished), Err(WriteError::ClosedStream));
+    for id in [s, finished] {
+        a.on_stop_sending(id, 9).unwrap();
+    }
+    assert_eq!(a.events(), []);
+    flush(&mut a, &mut b);
+    assert_eq!(a.table.len(), 0);
+}
+
+#[test]
 fn stop_after_all_data_says_nothing() {
     let (mut a, mut b) = pair(small());
     let s = a.open(Dir::Uni).unwrap();
