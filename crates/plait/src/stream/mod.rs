@@ -20,7 +20,9 @@ pub(crate) enum Early {
 impl Early {
     /// For a stream that is opened now.
     pub(crate) fn of(state: &State) -> Self {
-        let early = state.engine.connection().side().is_client() && state.engine.connection().is_handshaking();
+        let connection = state.engine.connection();
+        // What is opened between the refusal and the end of the handshake goes with what comes after it.
+        let early = connection.side().is_client() && connection.is_handshaking() && !state.is_0rtt_rejected();
         if early { Self::Yes } else { Self::No }
     }
 

@@ -295,8 +295,12 @@ impl AsyncRead for RecvStream {
 impl Drop for RecvStream {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        state.streams.readers.remove(&self.id);
-        let over = self.end.is_some() || state.error.is_some() || self.early.is_rejected(&state);
+        // What waits under this id then is another stream.
+        let is_rejected = self.early.is_rejected(&state);
+        if !is_rejected {
+            state.streams.readers.remove(&self.id);
+        }
+        let over = self.end.is_some() || state.error.is_some() || is_rejected;
         if (!over && state.engine.recv_stream(self.id).stop(0).is_ok()) || self.consumed > 0 {
             state.wake_driver();
         }

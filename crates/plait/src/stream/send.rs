@@ -201,7 +201,11 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn set_priority(&self, priority: i32) -> Result<(), stream::ClosedStream> {
-        self.shared.lock().engine.send_stream(self.id).set_priority(priority)
+        let mut state = self.shared.lock();
+        if self.early.is_rejected(&state) {
+            return Err(stream::ClosedStream);
+        }
+        state.engine.send_stream(self.id).set_priority(priority)
     }
 
     /// The stream's priority.
@@ -209,7 +213,11 @@ impl SendStream {
     /// # Errors
     /// The stream is over.
     pub fn priority(&self) -> Result<i32, stream::ClosedStream> {
-        self.shared.lock().engine.send_stream(self.id).priority()
+        let mut state = self.shared.lock();
+        if self.early.is_rejected(&state) {
+            return Err(stream::ClosedStream);
+        }
+        state.engine.send_stream(self.id).priority()
     }
 
     /// Waits until the peer stops the stream, and tells its code; none once the peer has everything up to the end.
@@ -260,10 +268,14 @@ impl AsyncWrite for SendStream {
 impl Drop for SendStream {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
+        // What waits under this id then is another stream.
+        if self.early.is_rejected(&state) {
+            return;
+        }
         state.streams.writers.remove(&self.id);
         state.streams.ends.remove(&self.id);
         state.streams.stop_codes.remove(&self.id);
-        if state.error.is_some() || self.early.is_rejected(&state) {
+        if state.error.is_some() {
             return;
         }
         // A stream that the peer stopped was reset with its code already.

@@ -2,6 +2,7 @@
 
 mod bell;
 mod datagrams;
+mod early;
 mod echo;
 mod ends;
 mod mobility;

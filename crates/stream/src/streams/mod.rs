@@ -188,11 +188,13 @@ impl Streams {
     }
 
     /// 0-RTT was refused: every stream and all flow-control state is forgotten (RFC 9001 4.6.2), stream ids
-    /// start over, and the application opens its streams again. Reports about 0-RTT packets must not follow.
+    /// start over, and the application opens its streams again. Who waits to open one still does: the peer's new limits
+    /// make [`StreamEvent::Available`] follow. Reports about 0-RTT packets must not follow.
     pub fn on_early_data_rejected(&mut self) {
-        let rtt = self.rtt;
+        let (rtt, wants_open) = (self.rtt, self.wants_open);
         *self = Self::new(self.table.side(), self.config);
-        self.rtt = rtt;
+        (self.rtt, self.wants_open) = (rtt, wants_open);
+        self.pending.streams_blocked = wants_open;
     }
 
     /// Gives back the memory that queues and lists do not use.

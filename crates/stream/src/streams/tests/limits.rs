@@ -233,9 +233,21 @@ fn refused_early_data_starts_over() {
     a.assert_sums();
     assert_eq!((a.open(Dir::Bi), a.unsent_bytes(), a.write(s, b"x")), (None, 0, Err(WriteError::ClosedStream)));
     a.set_peer_limits(&small().announced());
+    assert_eq!(a.events(), [StreamEvent::Available(Dir::Bi)]);
     assert_eq!(a.open(Dir::Bi), Some(s), "ids start over");
     a.lost(&carried);
     assert_eq!(a.unsent_bytes(), 0, "nothing of it was sent since");
+}
+
+#[test]
+fn who_waits_to_open_a_stream_still_does_after_a_refusal() {
+    let (mut a, _) = pair(small());
+    while a.open(Dir::Uni).is_some() {}
+    a.on_early_data_rejected();
+    assert!(a.wants_control(), "STREAMS_BLOCKED, where the server allows none now");
+    a.set_peer_limits(&small().announced());
+    assert_eq!(a.events(), [StreamEvent::Available(Dir::Uni)]);
+    assert!(!a.wants_control());
 }
 
 #[test]
