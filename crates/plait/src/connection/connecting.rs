@@ -14,7 +14,7 @@ use super::attempt::{Attempt, AttemptOutcome};
 use super::state::{ConnectionRef, HandshakeProgress, Standing};
 use super::{Connection, Shared};
 use crate::config::ClientConfig;
-use crate::endpoint::{ConnectError, EndpointShared};
+use crate::endpoint::{ConnectError, Hold};
 use crate::timer::Timer;
 
 /// A handshake under way; await it to get the [`Connection`].
@@ -67,7 +67,7 @@ enum Step {
 /// What is needed to make further attempts.
 #[derive(Debug)]
 pub(crate) struct Contest {
-    endpoint: Arc<EndpointShared>,
+    endpoint: Hold,
     config: ClientConfig,
     server_name: String,
     race: Race,
@@ -77,12 +77,7 @@ pub(crate) struct Contest {
 }
 
 impl Contest {
-    pub(crate) fn new(
-        endpoint: Arc<EndpointShared>,
-        config: ClientConfig,
-        pairs: &[FourTuple],
-        server_name: &str,
-    ) -> Box<Self> {
+    pub(crate) fn new(endpoint: Hold, config: ClientConfig, pairs: &[FourTuple], server_name: &str) -> Box<Self> {
         let began = endpoint.clock().now();
         let race = Race::new(began, config.attempt_delays_to(server_name), pairs.iter().copied());
         let server_name = server_name.to_owned();
@@ -245,11 +240,12 @@ impl Connecting {
         let winner = self.contenders.remove(place);
         let successor = winner.connection.shared.lock().engine.connection().session().peer_cid();
         self.give_up(successor);
-        let mut state = winner.connection.shared.lock();
-        if let Some(mut contest) = self.contest.take() {
+        let attempts = self.contest.take().map(|mut contest| {
             contest.note(winner.number, AttemptOutcome::Connected);
-            state.attempts = contest.attempts;
-        }
+            contest.attempts
+        });
+        let mut state = winner.connection.shared.lock();
+        state.attempts = attempts.unwrap_or_default();
         state.stand_alone(winner.connection.shared.clock.now());
         drop(state);
         Some(winner.connection)

@@ -153,3 +153,10 @@ impl Future for Driver {
         Poll::Pending
     }
 }
+
+impl Drop for Driver {
+    /// Whatever ended the task, the application may not wait for it any more.
+    fn drop(&mut self) {
+        self.shared.on_task_ended();
+    }
+}

@@ -34,7 +34,7 @@ pub enum EndpointError {
 /// Why a connection could not begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// The endpoint is closed.
+    /// The endpoint is closed, or the runtime gone that it was made in.
     #[error("the endpoint is closed")]
     EndpointStopping,
     /// Neither the call nor the endpoint has client settings.

@@ -10,7 +10,7 @@ use plait_base::ConnectionId;
 use plait_engine::connection::ConnectionError;
 use plait_engine::endpoint as engine;
 
-use super::state::{EndpointShared, Phase};
+use super::state::{EndpointShared, Hold};
 use crate::config::ServerConfig;
 use crate::connection::{Connecting, Connection};
 use crate::wakers::until;
@@ -26,9 +26,10 @@ impl<'a> Accept<'a> {
         let inner = until(&endpoint.arrivals, || {
             let mut state = endpoint.lock();
             if let Some(incoming) = state.next_incoming() {
-                return Some(Some(Incoming { undecided: Some(incoming), endpoint: endpoint.clone() }));
+                let endpoint = Hold::new(endpoint, &mut state);
+                return Some(Some(Incoming { undecided: Some(incoming), endpoint }));
             }
-            (!matches!(state.phase, Phase::Open)).then_some(None)
+            state.is_closed.then_some(None)
         });
         Self { inner: Box::pin(inner) }
     }
@@ -68,7 +69,7 @@ impl std::fmt::Debug for Accept<'_> {
 pub struct Incoming {
     /// Taken by the decision.
     undecided: Option<engine::Incoming>,
-    endpoint: Arc<EndpointShared>,
+    endpoint: Hold,
 }
 
 /// A Retry that is not possible: the client comes from one already. Gives the client back.
@@ -87,7 +88,7 @@ impl Incoming {
     /// Accepts the client; the handshake goes on.
     ///
     /// # Errors
-    /// It waited too long, or the endpoint can take no more.
+    /// It waited too long, the endpoint can take no more, or it was closed.
     pub fn accept(mut self) -> Result<Connecting, ConnectionError> {
         self.accept_by(None)
     }
@@ -95,7 +96,7 @@ impl Incoming {
     /// As [`Self::accept`] with other settings than the endpoint's.
     ///
     /// # Errors
-    /// It waited too long, or the endpoint can take no more.
+    /// It waited too long, the endpoint can take no more, or it was closed.
     pub fn accept_with(mut self, config: ServerConfig) -> Result<Connecting, ConnectionError> {
         self.accept_by(Some(config))
     }

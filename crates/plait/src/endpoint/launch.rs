@@ -10,7 +10,7 @@ use plait_engine::{ConnectionHandle, EndpointEvent};
 
 use super::driver::Driver;
 use super::errors::ConnectError;
-use super::state::{EndpointShared, Phase, Reach, State};
+use super::state::{EndpointShared, Reach, State};
 use crate::clock;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig};
 use crate::connection::{self, Home, Shared, Standing};
@@ -43,7 +43,7 @@ impl EndpointShared {
         server_name: &str,
     ) -> Result<Arc<Shared>, ConnectError> {
         let mut state = self.lock();
-        if !matches!(state.phase, Phase::Open) {
+        if state.is_closed {
             return Err(ConnectError::EndpointStopping);
         }
         let exit = state.sockets.exit(&tuple).ok_or(ConnectError::NoSocket(tuple.remote))?;
@@ -62,7 +62,7 @@ impl EndpointShared {
         Ok(shared)
     }
 
-    /// Accepts a client.
+    /// Accepts a client, unless the endpoint was closed meanwhile.
     pub(crate) fn accept(
         self: &Arc<Self>,
         incoming: engine::Incoming,
@@ -70,6 +70,10 @@ impl EndpointShared {
     ) -> Result<Arc<Shared>, ConnectionError> {
         let (tuple, receiver) = (incoming.tuple(), incoming.receiver());
         let mut state = self.lock();
+        if state.is_closed {
+            state.refuse(incoming);
+            return Err(ConnectionError::LocallyClosed);
+        }
         let now = self.clock().now();
         let State { engine, reply, .. } = &mut *state;
         match engine.accept_unread(incoming, now, reply, config.map(ServerConfig::into_engine)) {

@@ -25,6 +25,7 @@ pub(crate) use delivery::deliver;
 pub use errors::{ConnectError, EndpointError};
 pub use incoming::{Accept, Incoming, IncomingFuture, RetryError};
 use state::EndpointRef;
+pub(crate) use state::Hold;
 pub(crate) use state::{EndpointShared, Reach};
 
 /// All connections over one or more sockets: clients, servers, or both at once.
@@ -215,7 +216,8 @@ impl Endpoint {
         pairs: &[FourTuple],
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        Contest::new(self.shared.0.clone(), config, pairs, server_name).begin()
+        let endpoint = Hold::new(&self.shared, &mut self.shared.lock());
+        Contest::new(endpoint, config, pairs, server_name).begin()
     }
 
     /// As [`Self::connect_with`], from one of [`Self::local_addrs`] and no other.
@@ -231,7 +233,8 @@ impl Endpoint {
         self.connect_over(config, &[tuple], server_name)
     }
 
-    /// The next connection that a client begins; none once the endpoint is closed. May be cancelled without loss.
+    /// The next connection that a client begins; none once the endpoint is closed, or the runtime gone that it was made in. May be
+    /// cancelled without loss.
     pub fn accept(&self) -> Accept<'_> {
         Accept::new(&self.shared)
     }

@@ -45,7 +45,12 @@ pub(crate) struct State {
     pub(crate) engine: engine::Endpoint,
     pub(crate) sockets: Arc<SocketList>,
     pub(crate) client: Option<ClientConfig>,
-    pub(crate) phase: Phase,
+    /// Closed by the application, or without a task: it begins and accepts no connection any more.
+    pub(super) is_closed: bool,
+    /// No handle is left: it ends with its last connection.
+    is_abandoned: bool,
+    /// What the application holds of which a connection may come.
+    holds: usize,
     /// Connections, by their handles.
     connections: Vec<Option<Arc<Shared>>>,
     incoming: VecDeque<engine::Incoming>,
@@ -56,16 +61,6 @@ pub(crate) struct State {
     watched: Option<oneshot::Sender<Infallible>>,
     /// Which sockets come with new addresses of the machine.
     pub(crate) reach: Reach,
-}
-
-/// How much longer the endpoint lives.
-#[derive(Clone, Debug)]
-pub(crate) enum Phase {
-    Open,
-    /// Closed by the application.
-    Closed,
-    /// No handle is left; it ends with its last connection.
-    Abandoned,
 }
 
 /// Which sockets an endpoint gets when addresses come.
@@ -106,7 +101,7 @@ impl State {
 
     /// A client wants in.
     pub(crate) fn arrive(&mut self, incoming: engine::Incoming) {
-        if !matches!(self.phase, Phase::Open) {
+        if self.is_closed || self.is_abandoned {
             self.refuse(incoming);
             return;
         }
@@ -153,7 +148,7 @@ impl State {
 
     /// True when the endpoint's task has nothing left to live for.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Abandoned) && self.engine.connections() == 0
+        self.is_abandoned && self.holds == 0 && self.engine.connections() == 0
     }
 }
 
@@ -164,7 +159,9 @@ impl EndpointShared {
             engine,
             sockets: Arc::new(sockets),
             client: None,
-            phase: Phase::Open,
+            is_closed: false,
+            is_abandoned: false,
+            holds: 0,
             connections: Vec::new(),
             incoming: VecDeque::new(),
             reply: Vec::new(),
@@ -287,9 +284,7 @@ impl EndpointShared {
     /// Closes all connections, and refuses those that come.
     pub(crate) fn close(&self, code: u64, reason: Bytes) {
         let mut state = self.lock();
-        if matches!(state.phase, Phase::Open) {
-            state.phase = Phase::Closed;
-        }
+        state.is_closed = true;
         while let Some(incoming) = state.next_incoming() {
             state.refuse(incoming);
         }
@@ -299,6 +294,17 @@ impl EndpointShared {
         for connection in connections {
             connection.close(code, reason.clone());
         }
+        self.arrivals.notify_waiters();
+    }
+
+    /// Nobody brings clients any more, nor is there anybody to serve them.
+    pub(super) fn on_task_ended(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        while let Some(incoming) = state.next_incoming() {
+            state.engine.ignore(incoming);
+        }
+        drop(state);
         self.arrivals.notify_waiters();
     }
 }
@@ -316,7 +322,7 @@ pub(super) struct EndpointRef(pub(super) Arc<EndpointShared>);
 impl Drop for EndpointRef {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        state.phase = Phase::Abandoned;
+        state.is_abandoned = true;
         while let Some(incoming) = state.next_incoming() {
             state.refuse(incoming);
         }
@@ -325,6 +331,34 @@ impl Drop for EndpointRef {
 }
 
 impl std::ops::Deref for EndpointRef {
+    type Target = Arc<EndpointShared>;
+    fn deref(&self) -> &Arc<EndpointShared> {
+        &self.0
+    }
+}
+
+/// An endpoint whose task goes on without a handle too, since a connection may come of what this is a part of.
+#[derive(Debug)]
+pub(crate) struct Hold(Arc<EndpointShared>);
+
+impl Hold {
+    pub(super) fn new(endpoint: &Arc<EndpointShared>, state: &mut State) -> Self {
+        state.holds += 1;
+        Self(endpoint.clone())
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.holds = state.holds.saturating_sub(1);
+        if state.is_over() {
+            state.wake_driver();
+        }
+    }
+}
+
+impl std::ops::Deref for Hold {
     type Target = Arc<EndpointShared>;
     fn deref(&self) -> &Arc<EndpointShared> {
         &self.0

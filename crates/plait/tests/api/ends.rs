@@ -225,6 +225,74 @@ fn a_closed_endpoint_is_idle_soon() {
 }
 
 #[test]
+fn a_closed_endpoint_accepts_nobody_who_waits_for_its_decision() {
+    run(async {
+        let (server_config, client_config) = configs();
+        let server = endpoint(Some(server_config), &["127.0.0.1"]);
+        let client = endpoint(None, &["127.0.0.1"]);
+        let connecting = client.connect_with(client_config, server.local_addr()?, "localhost")?;
+        let incoming = server.accept().await.unwrap();
+        server.close(7, b"shut");
+        assert_eq!(incoming.await.err(), Some(ConnectionError::LocallyClosed));
+        assert!(matches!(connecting.await, Err(ConnectionError::ConnectionClosed(_))), "the client is refused");
+        assert_eq!(server.open_connections(), 0);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_client_may_be_accepted_after_the_last_handle_is_gone() {
+    run(async {
+        let (server_config, client_config) = configs();
+        let server = endpoint(Some(server_config), &["127.0.0.1"]);
+        let client = endpoint(None, &["127.0.0.1"]);
+        client.set_default_client_config(client_config);
+        let address = server.local_addr()?;
+        let connecting = [client.connect(address, "localhost")?, client.connect(address, "localhost")?];
+        let [wanted, unwanted] = [server.accept().await.unwrap(), server.accept().await.unwrap()];
+        drop((server, client));
+        // The endpoints' tasks have had every chance to end.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let remote = wanted.remote_address();
+        let far = tokio::time::timeout(Duration::from_secs(5), wanted).await??;
+        assert_eq!(far.remote_address(), remote);
+        drop(unwanted);
+        let [first, second] = connecting;
+        let (first, second) = tokio::join!(first, second);
+        let (near, refused) = if first.is_ok() { (first, second) } else { (second, first) };
+        assert!(matches!(refused, Err(ConnectionError::ConnectionClosed(_))));
+        let near = near?;
+        near.open_uni().await?.write_all(b"x").await?;
+        far.accept_uni().await?;
+        // The address is free again once nothing needs it.
+        drop((near, far));
+        while std::net::UdpSocket::bind(address).is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn nobody_waits_for_clients_of_a_runtime_that_is_gone() {
+    let (server_config, client_config) = configs();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let server = runtime.block_on(async { endpoint(Some(server_config), &["127.0.0.1"]) });
+    run(async move {
+        let accepting = server.clone();
+        let waiting = tokio::spawn(async move { accepting.accept().await.is_none() });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        runtime.shutdown_background();
+        assert!(tokio::time::timeout(Duration::from_secs(5), waiting).await??);
+        assert!(server.accept().await.is_none());
+        let begun = server.connect_with(client_config, server.local_addr()?, "localhost");
+        assert_eq!(begun.err(), Some(ConnectError::EndpointStopping));
+        Ok(())
+    });
+}
+
+#[test]
 fn both_ends_export_the_same_secret() {
     run(async {
         let (client, server) = pair().await;

@@ -324,3 +324,18 @@ fn no_address_is_no_attempt() {
         Ok(())
     });
 }
+
+#[test]
+fn further_attempts_are_made_without_a_handle_of_the_endpoint() {
+    run(async {
+        let (server_config, client_config) = configs();
+        let (_server, address) = serve(server_config);
+        let (_mute, silent) = mute();
+        let client = endpoint(None, &["127.0.0.1"]);
+        let connecting = client.connect_any(hasty(client_config), &[silent, address], "localhost")?;
+        drop(client);
+        let connection = tokio::time::timeout(Duration::from_secs(5), connecting).await??;
+        assert_eq!(connection.remote_address(), address);
+        Ok(())
+    });
+}
