@@ -156,10 +156,15 @@ impl OpenPath {
         if let Err(error) = state.check() {
             return Poll::Ready(Err(error.into()));
         }
-        let opened = match ready!(self.ask(&mut state, shared.clock.now(), (tuple, self.status), cx)) {
-            Some(opened) => opened,
+        let opened = match self.ask(&mut state, shared.clock.now(), (tuple, self.status), cx) {
+            Poll::Ready(Some(opened)) => opened,
             // The connection's task ended.
-            None => return Poll::Ready(Err(ConnectionError::LocallyClosed.into())),
+            Poll::Ready(None) => return Poll::Ready(Err(ConnectionError::LocallyClosed.into())),
+            Poll::Pending => {
+                // Nobody answers where the connection ends before all paths are here; its end wakes these.
+                state.paths.waiters.register(cx.waker());
+                return Poll::Pending;
+            }
         };
         let error = match opened {
             Ok(id) => {

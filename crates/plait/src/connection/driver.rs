@@ -368,6 +368,7 @@ impl Drop for Driver {
         self.on_begun();
         self.shared.inbox.clear();
         let mut state = self.shared.lock();
+        state.clear_later();
         let error = TransportError::new(CloseCode::INTERNAL_ERROR, "the connection's task ended");
         state.end(ConnectionError::TransportError(error), &self.shared.notifies);
     }

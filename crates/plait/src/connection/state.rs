@@ -268,6 +268,11 @@ impl State {
         }
     }
 
+    /// Forgets what waits for all paths: nobody does it once the task is gone.
+    pub(crate) fn clear_later(&mut self) {
+        self.later = VecDeque::new();
+    }
+
     /// `Err` once the connection is over.
     pub(crate) fn check(&self) -> Result<(), ConnectionError> {
         self.error.clone().map_or(Ok(()), Err)

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Connection, Endpoint, EndpointConfig, PathId, ServerConfig, TransportConfig};
+use crate::{Connection, ConnectionError, Endpoint, EndpointConfig, PathId, ServerConfig, TransportConfig};
 
 #[allow(dead_code)]
 pub(super) mod support {
@@ -200,5 +200,35 @@ fn a_reader_that_pauses_stops_no_thread() {
         };
         let (written, read) = tokio::join!(writes, reads);
         written.and(read)
+    });
+}
+
+#[test]
+fn a_path_that_waits_to_be_opened_ends_with_the_connection() {
+    run(async {
+        let ends = connected().await;
+        let (client, server) = (ends.client.clone(), ends.server.clone());
+        let trouble = async {
+            both_lent(&ends).await;
+            let remote = client.remote_address();
+            let opening = loop {
+                // All paths are needed for a new one, and this thread does not give its own back, if it has one just now.
+                ends.client_endpoint.shared().workers().unwrap().freeze(1, Duration::from_millis(200));
+                let opener = client.clone();
+                let open = async move { opener.open_path((SocketAddr::from(([127, 0, 0, 1], 9)), remote)).await };
+                let opening = tokio::spawn(open);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                if !opening.is_finished() {
+                    break opening;
+                }
+            };
+            server.close(7, b"enough");
+            assert!(matches!(client.closed().await, ConnectionError::ApplicationClosed(_)));
+            let opened = tokio::time::timeout(Duration::from_secs(5), opening).await.unwrap().unwrap();
+            assert!(opened.is_err());
+        };
+        let uploaded = upload(&ends, trouble).await;
+        assert!(uploaded.is_err(), "the connection is over");
+        Ok(())
     });
 }
