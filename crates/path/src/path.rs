@@ -421,11 +421,7 @@ impl Path {
                 _ => {}
             }
         }
-        let has_stale = self.send.has_stale(space);
-        if has_stale {
-            self.send.prune(now, space, feedback);
-        }
-        has_stale
+        self.send.prune(now, space, feedback)
     }
 
     /// What left counts against the credit of its address and for the path.

@@ -72,9 +72,14 @@ impl Patience {
     }
 }
 
-/// Microseconds; at most 2^32 of them, so that products of RTT and bytes fit.
+/// Microseconds; at most 2^32 of them, so that products of times and bytes fit.
+fn micros(time: Duration) -> u64 {
+    time.as_micros().min(u128::from(u32::MAX)) as u64
+}
+
+/// The smoothed RTT of a path, microseconds.
 fn rtt(path: &PathView) -> u128 {
-    path.rtt.unwrap_or_default().as_micros().min(u128::from(u32::MAX))
+    micros(path.rtt.unwrap_or_default()).into()
 }
 
 /// The round trip of what leaves now, microseconds: where a queue stands on the path, as long as what is under way takes at the
@@ -96,7 +101,6 @@ fn rtt_now(path: &PathView) -> u128 {
 /// the flight on each comes and goes: the smoothed RTT tells of packets that left with another flight than there is now, and each
 /// byte more or less takes its time at the rate of delivery. The smallest RTT may be that of a packet of a few bytes.
 pub(crate) fn rtt_ahead(path: &PathView, bytes: u64) -> u64 {
-    let micros = |time: Duration| time.as_micros().min(u128::from(u32::MAX)) as u64;
     let acked = micros(path.rtt.unwrap_or_default());
     let Some(bps) = path.delivery_rate_bps else { return acked };
     let time = |bytes: u64| bytes.min(u32::MAX.into()) * 8_000_000 / bps.max(1);
@@ -108,7 +112,7 @@ pub(crate) fn rtt_ahead(path: &PathView, bytes: u64) -> u64 {
 }
 
 fn delta(fast: &PathView, slow: &PathView) -> u128 {
-    fast.rtt_var.max(slow.rtt_var).as_micros().min(u128::from(u32::MAX))
+    micros(fast.rtt_var.max(slow.rtt_var)).into()
 }
 
 fn window(path: &PathView) -> u128 {

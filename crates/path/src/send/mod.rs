@@ -659,18 +659,22 @@ impl SendFlow {
         self.check();
     }
 
-    /// True where a space has packets to forget: see [`Self::prune`].
-    #[inline]
-    pub(crate) fn has_stale(&self, space: Space) -> bool {
-        self.space(space).is_some_and(|state| {
-            state.sent.unawaited > MAX_UNANSWERED_ACKS || state.sent.reaches_below(state.stale_below)
-        })
-    }
-
     /// Forgets packets of a space whose peer makes us send without end what no timer waits for, acks or answers to other addresses,
     /// and acknowledges nothing: the oldest, and those that left before the last two moves of the path. What some of them had to
-    /// deliver comes out as lost, to be sent again; the window is not touched.
-    pub(crate) fn prune(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
+    /// deliver comes out as lost, to be sent again; the window is not touched. True where there were such.
+    #[inline]
+    pub(crate) fn prune(&mut self, now: Instant, space: Space, feedback: &mut Feedback) -> bool {
+        let has_stale = self.space(space).is_some_and(|state| {
+            state.sent.unawaited > MAX_UNANSWERED_ACKS || state.sent.reaches_below(state.stale_below)
+        });
+        if has_stale {
+            self.prune_stale(now, space, feedback);
+        }
+        has_stale
+    }
+
+    #[cold]
+    fn prune_stale(&mut self, now: Instant, space: Space, feedback: &mut Feedback) {
         let Some(state) = self.spaces[space as usize].as_deref_mut() else { return };
         let (sent, stale) = (&mut state.sent, state.stale_below);
         // Many at once, so that it is done rarely.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plait::{ClientConfig, ClosedStream, Connection, ServerConfig, TransportConfig};
+use plait::{ClientConfig, ClosedStream, Connection, Endpoint, ServerConfig, TransportConfig};
 
 use crate::pair::{endpoint, run};
 
@@ -32,6 +32,19 @@ fn configs() -> ([ServerConfig; 2], ClientConfig) {
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
+/// Connects the client to the server, and ends that once it has the server's session tickets.
+pub(crate) async fn meet(client: &Endpoint, server: &Endpoint) -> Result<(), Error> {
+    let serve = async { server.accept().await.unwrap().await };
+    let (near, far) = tokio::join!(client.connect(server.local_addr()?, "localhost")?, serve);
+    let (near, far) = (near?, far?);
+    // They travel with what the server sends next.
+    let mut send = far.open_uni().await?;
+    send.write_all(b"x").await?;
+    send.finish()?;
+    near.accept_uni().await?.read_to_end(9).await?;
+    Ok(())
+}
+
 /// A connection whose 0-RTT is refused, and its other end; with what the client made of it before.
 async fn refused<T, F>(early: impl FnOnce(Connection) -> F) -> Result<(Connection, Connection, T), Error>
 where
@@ -42,15 +55,8 @@ where
     let address = server.local_addr()?;
     let client = endpoint(None, &["127.0.0.1"]);
     client.set_default_client_config(client_config);
+    meet(&client, &server).await?;
     let serve = || async { server.accept().await.unwrap().await };
-    let (near, far) = tokio::join!(client.connect(address, "localhost")?, serve());
-    let (near, far) = (near?, far?);
-    // The session tickets travel with what the server sends next.
-    let mut send = far.open_uni().await?;
-    send.write_all(b"x").await?;
-    send.finish()?;
-    near.accept_uni().await?.read_to_end(9).await?;
-    drop((near, far));
     server.set_server_config(Some(second));
     let Ok((near, accepted)) = client.connect(address, "localhost")?.into_0rtt() else { panic!("session") };
     let made = early(near.clone()).await?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use plait::{ConnectError, ConnectionError, TransportConfig, WriteError};
 
+use crate::early::meet;
 use crate::pair::{configs, endpoint, pair, run};
 
 #[test]
@@ -144,15 +145,8 @@ fn refused_early_data_is_told() {
         let address = server.local_addr()?;
         let client = endpoint(None, &["127.0.0.1"]);
         client.set_default_client_config(client_config);
+        meet(&client, &server).await?;
         let serve = |server: plait::Endpoint| async move { server.accept().await.unwrap().await };
-        let (near, far) = tokio::join!(client.connect(address, "localhost")?, serve(server.clone()));
-        let (near, far) = (near?, far?);
-        // The session tickets travel with what the server sends next.
-        let mut send = far.open_uni().await?;
-        send.write_all(b"x").await?;
-        send.finish()?;
-        near.accept_uni().await?.read_to_end(9).await?;
-        drop((near, far));
         // The same certificate would not help: this server has forgotten its sessions.
         let (other_config, _) = configs();
         server.set_server_config(Some(other_config));

@@ -213,15 +213,12 @@ impl<'a> Reader<'a> {
 /// True where `typed` differs from `key` by two letters that changed places, or by one that is wrong, missing or too much.
 fn is_slip_of(key: &str, typed: &str) -> bool {
     let same = key.bytes().zip(typed.bytes()).take_while(|(a, b)| a == b).count();
-    let (rest, typed_rest) = (&key.as_bytes()[same..], &typed.as_bytes()[same..]);
-    let after = |bytes: &'_ [u8], count: usize| bytes.get(count..).map(<[u8]>::to_vec);
-    let swapped = matches!((rest, typed_rest), ([a, b, ..], [c, d, ..]) if (a, b) == (d, c));
-    key != typed
-        && key.len() > 2
-        && (after(rest, 1) == after(typed_rest, 1)
-            || after(rest, 1).as_deref() == Some(typed_rest)
-            || after(typed_rest, 1).as_deref() == Some(rest)
-            || swapped && after(rest, 2) == after(typed_rest, 2))
+    let rests = (&key.as_bytes()[same..], &typed.as_bytes()[same..]);
+    let swapped = matches!(rests, ([a, b, x @ ..], [c, d, y @ ..]) if (a, b, x) == (d, c, y));
+    let wrong = matches!(rests, ([_, x @ ..], [_, y @ ..]) if x == y);
+    let missing = matches!(rests, ([_, x @ ..], y) if x == y);
+    let too_much = matches!(rests, (x, [_, y @ ..]) if x == y);
+    key != typed && key.len() > 2 && (swapped || wrong || missing || too_much)
 }
 
 fn spaced(unit: &str) -> String {

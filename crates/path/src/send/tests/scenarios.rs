@@ -627,9 +627,7 @@ fn pitfall_19_migration_of_a_path_tests_its_ecn_anew() {
 
 /// Packets that are remembered of `Data`, once those are forgotten that are to be.
 fn remembered(b: &mut Bench) -> usize {
-    if b.flow.has_stale(Space::Data) {
-        b.flow.prune(at(1), Space::Data, &mut b.feedback);
-    }
+    b.flow.prune(at(1), Space::Data, &mut b.feedback);
     b.flow.space(Space::Data).unwrap().sent.len()
 }
 
