@@ -4,6 +4,7 @@ use plait_base::{Dir, FourTuple, PathId, Space};
 use plait_engine::{Event, PathEvent};
 use plait_wire::{Frame, PacketKind};
 
+use crate::ack_frequency::{asked, asking};
 use crate::puppet::{ENGINE, PUPPET, Packet, Rig, Setup, addr, ms, tuple};
 use crate::violations::raw;
 
@@ -111,6 +112,29 @@ fn a_stuck_path_fails_over_and_its_probes_wait() {
     clear(&mut rig);
     set_full(&mut rig, &[]);
     assert!(left(&rig, ENGINE) > 0, "probes leave as soon as they can");
+}
+
+#[test]
+fn a_stuck_path_allows_for_the_delay_that_another_asks_for() {
+    // The first round trips take 5 ms, which the delay asked for is no longer than; the later ones take longer.
+    let mut rig = two_locals_of(asking(Some(1_000), |_| ()));
+    let longest = |rig: &Rig| asked(rig).iter().map(|(_, _, delay_us, _)| *delay_us).max();
+    for _ in 0..20 {
+        write(&mut rig, 12_000);
+        rig.pass(ms(2));
+        rig.ack_all();
+    }
+    let before = longest(&rig);
+    for _ in 0..60 {
+        // Full since just now, so that the path still waits for it.
+        set_full(&mut rig, &[]);
+        set_full(&mut rig, &[OTHER]);
+        write(&mut rig, 60_000);
+        rig.pass(ms(20));
+        rig.ack_all();
+    }
+    assert!(longest(&rig) > before, "{before:?}");
+    assert!(rig.is_open());
 }
 
 #[test]

@@ -146,6 +146,10 @@ impl Connection {
         if is_start {
             self.paths.ping(id);
         }
+        if frames.iter().any(|frame| matches!(frame, SentFrame::AckFrequency(_))) {
+            // Every path allows for the delay that was asked for.
+            self.scheduling.views.expire();
+        }
         if pruned {
             self.scheduling.views.expire();
             let feedback = self.paths.take_feedback();
