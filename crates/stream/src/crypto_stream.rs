@@ -10,6 +10,9 @@ use crate::events::Order;
 use crate::reassembly::Reassembly;
 use crate::send_buffer::SendBuffer;
 
+/// Type, offset and length of a CRYPTO frame at their longest, bytes.
+const MAX_HEAD_BYTES: usize = 17;
+
 /// CRYPTO data of one space, both ways.
 #[derive(Debug)]
 pub struct CryptoStream {
@@ -55,6 +58,15 @@ impl CryptoStream {
             let put = |part, packet: &mut Vec<u8>| self.outgoing.put(part, packet);
             let Some(sent) = w.write_crypto(self.space, next, put) else { return };
             self.outgoing.on_sent(sent);
+        }
+    }
+
+    /// Writes once more what was written and is not acked, if all of it fits: a copy, after which what is sent when is as it was.
+    pub fn fill_copy(&self, w: &mut FrameWriter<'_>) {
+        let unacked = self.outgoing.base()..self.outgoing.end();
+        let bytes = usize::try_from(unacked.end - unacked.start).unwrap_or(usize::MAX);
+        if bytes > 0 && bytes <= w.remaining().saturating_sub(MAX_HEAD_BYTES) {
+            w.write_crypto(self.space, unacked, |part, packet| self.outgoing.put(part, packet));
         }
     }
 

@@ -64,15 +64,16 @@ fn opens_unconfirmed(unconfirmed_paths: UnconfirmedPaths) -> (Rig, FourTuple) {
     let mut setup = Setup::default();
     setup.habits.params.unconfirmed_paths = unconfirmed_paths;
     let mut rig = Rig::client(setup);
-    while rig.say_handshake() {
+    while rig.conn().is_handshaking() {
         rig.pass(ms(5));
+        assert!(rig.say_handshake());
     }
     rig.give_cids();
     assert!(!rig.conn().is_handshaking() && rig.conn().is_multipath());
     let tuple = FourTuple { local: addr("10.0.0.7:4000"), ..rig.tuple };
     let now = rig.now;
     rig.conn().open_path(now, tuple, PathStatus::Available).unwrap();
-    rig.pass(ms(50));
+    rig.pass(ms(1));
     (rig, tuple)
 }
 
@@ -95,6 +96,38 @@ fn paths_wait_until_the_server_has_read_the_finished() {
 fn paths_begin_at_once_where_the_server_bears_it() {
     let (rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
     assert_eq!(left_by(&rig, tuple), 2);
+}
+
+/// Packets that left between these addresses: their kind, and whether the end of the handshake is in them.
+fn kinds(rig: &Rig, tuple: FourTuple) -> Vec<(PacketKind, bool)> {
+    let there = rig.seen.iter().filter(|seen| seen.tuple == tuple);
+    there.map(|seen| (seen.kind, seen.has(|f| matches!(f, Frame::Crypto(_))))).collect()
+}
+
+#[test]
+fn the_end_of_the_handshake_goes_by_a_path_that_opens_once_path_0_is_silent() {
+    let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
+    rig.pass(ms(500));
+    let (copy, alone) = ((PacketKind::Handshake, true), (PacketKind::OneRtt, false));
+    let packets = kinds(&rig, tuple);
+    assert_eq!(packets[..2], [alone, alone], "path 0 is not silent yet");
+    let (pairs, rest) = packets[2..].as_chunks::<2>();
+    assert!(pairs.len() >= 2 && pairs.iter().all(|pair| *pair == [copy, alone]) && rest.is_empty(), "{packets:?}");
+    // RFC 9000 12.2
+    let there: Vec<_> = rig.seen.iter().filter(|seen| seen.tuple == tuple).collect();
+    assert!(there[2..].iter().all(|seen| seen.dcid == there[0].dcid));
+    rig.frames([0x1e]);
+    rig.seen.clear();
+    rig.pass(ms(2_500));
+    let later = kinds(&rig, tuple);
+    assert!(!later.is_empty() && later.iter().all(|kind| *kind == alone), "the server has it: {later:?}");
+}
+
+#[test]
+fn the_end_of_the_handshake_stays_on_path_0_where_the_server_is_not_known_to_bear_others() {
+    let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Unknown);
+    rig.pass(ms(2_000));
+    assert_eq!(kinds(&rig, tuple), []);
 }
 
 #[test]
@@ -140,7 +173,7 @@ fn no_path_has_a_probe_timer_before_the_handshake_is_confirmed() {
     let seen = TimeOuts::default();
     rig.conn().observe_with(Box::new(seen.clone()));
     let passed = || std::mem::take(&mut *seen.0.lock().unwrap());
-    rig.pass(ms(2500));
+    rig.pass(ms(1_200));
     assert!(!passed().contains(&PathId(1)));
     rig.frames([0x1e]);
     rig.pass(ms(2500));

@@ -374,7 +374,8 @@ impl Peer {
                 _ => continue,
             };
             let dcid = ConnectionId::new(header.dcid(packet)).unwrap_or(ConnectionId::EMPTY);
-            let path = self.ours.get(&dcid).copied().unwrap_or(PathId::ZERO);
+            // RFC 10069 2.3: a long header means path 0, whatever id it bears
+            let path = self.ours.get(&dcid).copied().filter(|_| kind == PacketKind::OneRtt).unwrap_or(PathId::ZERO);
             let mut packet = packet.to_vec();
             if let Some((first, number, payload)) = self.unseal(at, kind, path, span.pn_offset, &mut packet) {
                 let one = Seen { at, kind, path, number, first, dcid, payload, tuple, datagram: datagram.len() };

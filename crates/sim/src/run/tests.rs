@@ -430,6 +430,29 @@ fn another_path_is_tried_where_the_first_is_silent_and_only_then() {
 }
 
 #[test]
+fn a_path_that_dies_at_any_moment_of_the_handshake_leaves_the_other() {
+    // `plait sim swarm --from 1001441 --seeds 1`: the end of the client's handshake was lost with the path that it left by.
+    for (kind, first) in [("download", "0"), ("download", "1"), ("upload", "0"), ("upload", "1")] {
+        for at_ms in (1..60).step_by(2) {
+            for dies in ["state = \"down\"", "up = { loss = 1.0 }", "down = { loss = 1.0 }"] {
+                let text = format!("{TWO}[[event]]\nat_s = {}\npath = 0\n{dies}\n", f64::from(at_ms) / 1e3);
+                let set = [
+                    ("transfer.kind", kind),
+                    ("transfer.bytes", "100_000"),
+                    ("endpoints.initial_path", first),
+                    ("endpoints.first_path_only", "false"),
+                ];
+                let run = outcome(&text, &set, 1);
+                let case = format!("{kind} from {first}, {dies} at {at_ms} ms: {:?}", run.elapsed);
+                assert_eq!((&run.end, run.verified_bytes), (&End::Complete, 100_000), "{case}");
+                // 0.08 s for the bytes, five round trips of 30 ms, and patience with a path of which no round trip is known.
+                assert!(run.elapsed < Duration::from_millis(600), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
 fn links_may_carry_one_way_only() {
     let text = TWO.replace("rtt_ms = 30", "rtt_ms = 30\nup = { state = \"down\" }");
     let run = outcome(&text, &[], 1);

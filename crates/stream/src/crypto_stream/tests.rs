@@ -63,3 +63,20 @@ fn buffering_is_bounded() {
     let refused = (0..32_000).find_map(|i| c.on_crypto(1 + 2 * i, Bytes::from_static(b"x")).err());
     assert_eq!(refused, Some(Violation::CryptoBufferExceeded), "too many fragments");
 }
+
+#[test]
+fn a_copy_holds_all_that_is_unacked_or_nothing_and_changes_nothing() {
+    let mut c = CryptoStream::new(Space::Handshake);
+    assert!(packet(1100, |w| c.fill_copy(w)).0.is_empty());
+    c.write(&[7; 300]);
+    let (_, carried) = packet(100, |w| c.fill(w));
+    carried.iter().for_each(|frame| c.on_acked(frame));
+    let state = |c: &CryptoStream| (c.wants_send(), c.unsent_bytes(), c.has_unacked());
+    let before = state(&c);
+    let (copy, _) = packet(1100, |w| c.fill_copy(w));
+    let [(offset, data)] = &frames(copy)[..] else { panic!("not one frame") };
+    assert_eq!((*offset + data.len() as u64, data.iter().all(|byte| *byte == 7)), (300, true));
+    assert!(*offset > 50, "what is acked is left out");
+    assert!(packet(data.len() + 10, |w| c.fill_copy(w)).0.is_empty(), "a part would help nobody");
+    assert_eq!(state(&c), before);
+}

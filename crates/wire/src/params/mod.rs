@@ -162,7 +162,8 @@ pub enum UnconfirmedPaths {
     /// Nothing is known: a packet of a new path that overtakes the client's Finished may be more than it can bear.
     #[default]
     Unknown,
-    /// Such packets wait for the Finished, as RFC 9001 5.7 has it, and open their path then.
+    /// Such packets wait for the Finished, as RFC 9001 5.7 has it, and open their path then. A Handshake packet in front of one
+    /// in its datagram may bring it.
     Welcome,
 }
 

@@ -88,6 +88,7 @@ impl Connection {
                         // make it say so again.
                         if self.keys.is_some() {
                             self.paths.request_data_probe(id);
+                            self.paths.ping_openings();
                         }
                         self.handshake.crypto(space).into_iter().for_each(|stream| stream.resend_unacked());
                         self.paths.suspect_size(now, id);

@@ -2,8 +2,8 @@
 
 use plait_base::time::earliest;
 use plait_base::{FourTuple, Instant, PathId, Random, Space};
-use plait_path::TimerFired;
 use plait_path::table::{Expired, Pairing, Slot};
+use plait_path::{Path, PathIds, TimerFired};
 
 use super::PathControl;
 
@@ -82,6 +82,14 @@ impl PathControl {
         let owes = path.owes_probe(Space::Data);
         if !owes && self.side.is_client() {
             self.ping(id);
+        }
+    }
+
+    /// A time-out of the handshake asks for a datagram on each path that a client opens: it takes along what path 0 may have lost.
+    pub(crate) fn ping_openings(&mut self) {
+        if self.side.is_client() && !self.holds_openings() {
+            let opening: PathIds = self.table.open_paths().filter(|path| path.is_opening()).map(Path::id).collect();
+            opening.into_iter().for_each(|id| self.ping(id));
         }
     }
 

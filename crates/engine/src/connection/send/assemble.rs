@@ -56,8 +56,7 @@ impl Connection {
         frames.clear();
         let mut w = builder.writer(buf, &mut frames);
         let padding = fill(self, &mut w);
-        // No timer waits for the last packet of a path: what it says is due until it is acknowledged.
-        let ack_eliciting = w.is_ack_eliciting() && outline.purpose != Purpose::End;
+        let ack_eliciting = w.is_ack_eliciting() && !outline.purpose.is_on_the_side();
         let built = if builder.is_empty(buf) && !matches!(padding, Padding::UpTo(_)) {
             builder.abandon(buf);
             None
@@ -76,6 +75,8 @@ impl Connection {
         let dcid = match purpose {
             // The last packet where no path is open goes to the id that was in use last.
             Purpose::End => slot.dcid(role).or(slot.last_remote_cid())?,
+            // RFC 9000 12.2: that of the packet behind it
+            Purpose::HandshakeCopy(path) => self.paths.table.slot(path)?.dcid(role)?,
             _ => slot.dcid(role)?,
         };
         let path = slot.path.as_deref()?;
@@ -137,7 +138,7 @@ impl Connection {
             mtu_probe: matches!(purpose, Purpose::MtuProbe(_)),
             app_limited,
             repeats,
-            elsewhere: purpose == Purpose::OtherAddress,
+            elsewhere: matches!(purpose, Purpose::OtherAddress | Purpose::HandshakeCopy(_)),
         };
         let pruned = path.on_packet_sent(now, (space, role), &packet, frames, &mut self.paths.feedback);
         let is_validation = |frame: &SentFrame| matches!(frame, SentFrame::PathChallenge(_) | SentFrame::PathResponse);
@@ -158,7 +159,7 @@ impl Connection {
         if matches!(purpose, Purpose::Data | Purpose::Control) && space == Space::Data {
             self.scheduling.scheduler.on_sent(id, u64::from(bytes), now);
         }
-        if purpose != Purpose::End {
+        if !purpose.is_on_the_side() {
             self.scheduling.reinjector.on_sent(u64::from(bytes), purpose, now);
         }
         if ack_eliciting {

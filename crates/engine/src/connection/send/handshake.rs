@@ -1,8 +1,9 @@
-//! Datagrams of the handshake: Initial and Handshake packets, coalesced, on path 0, and a 1-RTT packet behind them.
+//! Datagrams of the handshake: Initial and Handshake packets, coalesced, on path 0, and a 1-RTT packet behind them; a copy of the
+//! last of them on paths that are being opened.
 
 use plait_base::limits::MIN_DATAGRAM_BYTES;
 use plait_base::{Instant, PathId, Space};
-use plait_path::{Departure, FourTupleRole, Padding};
+use plait_path::{Departure, FourTupleRole, Padding, Path};
 
 use crate::connection::Connection;
 use crate::connection::send::assemble::{Outline, padding_of};
@@ -78,6 +79,28 @@ impl Connection {
         }
         debug_assert!(buf.len() >= least_bytes || !self.lifecycle.is_open(), "an Initial in a small datagram");
         Some(Transmit { ecn, ..Transmit::single(tuple, buf.len()) })
+    }
+
+    /// Begins a datagram of a path that is being opened with the end of a client's handshake, if a time-out passed on path 0 while it
+    /// waits for an ack: that path may be dead, and without it the server reads nothing of what comes by another one. Only where
+    /// the server bears such paths (`plait_unconfirmed_paths`), and if it fits. True where the datagram holds it.
+    #[cold]
+    pub(crate) fn copy_handshake(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> bool {
+        buf.clear();
+        let table = &self.paths.table;
+        let is_due = self.side().is_client() && self.handshake.is_complete() && !self.paths.holds_openings();
+        let is_opening = table.path(id).is_some_and(Path::is_opening);
+        let is_silent = table.path(PathId::ZERO).is_some_and(Path::is_silent);
+        let Some(place) = table.place(PathId::ZERO).filter(|_| is_due && is_opening && is_silent) else { return false };
+        let end = MIN_DATAGRAM_BYTES - RIDER_BYTES;
+        let outline = Outline::unmarked(place, Space::Handshake, end, Purpose::HandshakeCopy(id));
+        let built = self.assemble(now, &outline, buf, |connection, w| {
+            if let Some(level) = connection.handshake.level(Space::Handshake) {
+                level.crypto.fill_copy(w);
+            }
+            Padding::Least
+        });
+        built.is_some()
     }
 
     fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding, rider: Rider) {

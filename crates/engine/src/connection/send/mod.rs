@@ -47,7 +47,8 @@ impl Connection {
         if !self.lifecycle.is_open() {
             return self.poll_close(now, buf);
         }
-        let transmit = if self.handshake.has_packet_keys() { self.poll_handshake(now, buf) } else { None };
+        let in_handshake = self.handshake.has_packet_keys();
+        let transmit = if in_handshake { self.poll_handshake(now, buf) } else { None };
         let transmit = transmit.or_else(|| self.poll_other_addresses(now, buf));
         let mut transmit = match &self.paths.no_path {
             Some(_) => transmit.or_else(|| self.poll_final_packet(now, buf)),
@@ -59,6 +60,8 @@ impl Connection {
             let Some(offer) = self.offer(now) else { break };
             let next = self.scheduling.next_packet(&mut self.paths, &mut self.streams, &self.datagrams, &offer, &empty);
             let Some(choice) = next else { break };
+            let max_segments =
+                if in_handshake && self.copy_handshake(now, choice.path, buf) { 1 } else { max_segments };
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
         }
@@ -92,7 +95,8 @@ impl Connection {
         Some(Transmit::single(tuple, buf.len()))
     }
 
-    /// Packets of the data space, several in one train when the scheduler keeps to one path.
+    /// Packets of the data space, several in one train when the scheduler keeps to one path; behind what is in `buf` already,
+    /// where it is one alone.
     fn poll_train(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>, choice: Choice) -> Option<Transmit> {
         let Choice { path: id, mut purpose } = choice;
         let place = self.paths.table.place(id)?;
@@ -112,7 +116,8 @@ impl Connection {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
         };
-        let mut train = Train { place, ecn, segment, count: 0, max: max_segments };
+        let ahead = buf.len();
+        let mut train = Train { place, ecn, segment: segment.saturating_sub(ahead), count: 0, max: max_segments };
         let mut more = More::Possible;
         loop {
             let departure = self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
@@ -140,7 +145,8 @@ impl Connection {
                 }
             }
         }
-        if buf.is_empty() {
+        if train.count == 0 {
+            buf.clear();
             return None;
         }
         let segment_size = (train.count > 1).then_some(train.segment);

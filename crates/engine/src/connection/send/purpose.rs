@@ -27,6 +27,8 @@ pub(crate) enum Purpose {
     Ping,
     /// The last word of a path or of the connection: no part of what the scheduler spreads.
     End,
+    /// A copy of the end of a client's handshake, in a datagram of this path.
+    HandshakeCopy(PathId),
 }
 
 impl Purpose {
@@ -38,6 +40,11 @@ impl Purpose {
     /// True for what the scheduler was asked about.
     pub(crate) fn is_scheduled(self) -> bool {
         matches!(self, Self::Data | Self::Control | Self::MtuProbe(_))
+    }
+
+    /// True for packets that no timer waits for: what they say is due until it is acknowledged, or left by another packet too.
+    pub(crate) fn is_on_the_side(self) -> bool {
+        matches!(self, Self::End | Self::HandshakeCopy(_))
     }
 
     /// True where a packet that asks for no ack would miss the point.
