@@ -23,6 +23,8 @@ const THREADS: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// A thread stands still no longer than this; longer than it takes to be given up.
 const FREEZE_MAX_MS: u64 = 500;
+/// After a freeze no thread falls for so long: the frozen one's paths may be given up late, and the fallen one's was the last then.
+const FREEZE_TOLL: Duration = Duration::from_millis(FREEZE_MAX_MS + 1_000);
 /// Between two blows.
 const CALM_MAX_MS: u64 = 100;
 
@@ -67,10 +69,11 @@ async fn transfers(from: &Connection, to: &Connection, salt: u8, until: Instant)
 }
 
 impl Ends {
-    /// Paths that carry data now.
+    /// The client's paths that carry data now, as both ends see it: one may have given up what the other still counts on.
     fn working(&self) -> Vec<Path> {
         let is_measured = |path: &Path| path.stats().is_some_and(|stats| stats.rtt.is_some());
-        self.client.paths().into_iter().filter(is_measured).collect()
+        let is_there = |path: &Path| self.server.path(path.id()).is_some_and(|there| is_measured(&there));
+        self.client.paths().into_iter().filter(|path| is_measured(path) && is_there(path)).collect()
     }
 
     /// Opens a path from a socket that has none.
@@ -89,6 +92,7 @@ impl Ends {
         let mut blows = Blows::default();
         let locals = self.client_endpoint.local_addrs();
         let endpoints: [&Endpoint; 2] = [&self.client_endpoint, &self.server_endpoint];
+        let mut thawed_at = Instant::now();
         // On a machine that is slow, once at least.
         while Instant::now() < until || blows.opened == 0 {
             tokio::time::sleep(Duration::from_millis(random.below(CALM_MAX_MS))).await;
@@ -100,7 +104,7 @@ impl Ends {
                     let which = random.below(working.len() as u64) as usize;
                     blows.closed += u64::from(working[which].close().is_ok());
                 }
-                1 if working.len() == SOCKETS => {
+                1 if working.len() == SOCKETS && Instant::now() >= thawed_at => {
                     pool.fault(thread).unwrap().panic_once();
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     blows.fallen += u64::from(!pool.fault(thread).unwrap().spare());
@@ -113,6 +117,7 @@ impl Ends {
                 2 if working.len() >= 2 => {
                     pool.freeze(thread, Duration::from_millis(random.below(FREEZE_MAX_MS)));
                     blows.frozen += 1;
+                    thawed_at = Instant::now() + FREEZE_TOLL;
                 }
                 _ => blows.opened += u64::from(self.open_one(&locals).await),
             }
