@@ -519,9 +519,13 @@ impl Path {
 
     /// The peer's newest packet came from these addresses to this connection id of ours, with this spin bit. False where
     /// the path leads elsewhere.
-    pub fn on_newest_packet(&mut self, tuple: &FourTuple, cid: ConnectionId, spin: bool) -> bool {
+    pub fn on_newest_packet(&mut self, now: Instant, tuple: &FourTuple, cid: ConnectionId, spin: bool) -> bool {
         self.spin.on_received(spin);
-        self.on_heard_at(tuple, cid)
+        let is_here = self.on_heard_at(tuple, cid);
+        if is_here {
+            self.addresses.on_heard(now);
+        }
+        is_here
     }
 
     /// True when the peer changed to another connection id of ours since its last packet at its present addresses.

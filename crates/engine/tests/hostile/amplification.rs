@@ -1,6 +1,7 @@
 //! The 3x rule, byte by byte, whatever is lost and however long it lasts (RFC 9000 8.1, 8.2, 9.3).
 
 use plait_base::limits::MAX_EARLY_CHALLENGES;
+use plait_base::observe::PathState;
 use plait_base::{Dir, Random, Space};
 use plait_crypto::ServerTlsConfig;
 use plait_crypto::tls::Identity;
@@ -234,4 +235,57 @@ fn acked_challenges_without_an_answer_are_repeated_early_and_seldom() {
     }
     assert_eq!(asked(&rig), 1 + MAX_EARLY_CHALLENGES as usize, "a peer that only acks waits for the clock");
     rig.assert_amplification("192.0.2.2:5000");
+}
+
+/// Challenges that left on path 1 since the packet of this index.
+fn asked_since(rig: &Rig, from: usize) -> usize {
+    let there = rig.seen[from..].iter().filter(|s| s.path == PathId(1));
+    there.filter(|s| s.has(|f| matches!(f, Frame::PathChallenge(_)))).count()
+}
+
+fn state(rig: &mut Rig, path: u32) -> Option<PathState> {
+    let now = rig.now;
+    rig.conn().path_statistics(now, PathId(path)).map(|path| path.state)
+}
+
+#[test]
+fn a_path_that_was_dead_when_it_was_challenged_is_asked_again_when_it_is_heard() {
+    let mut rig = busy_server(1);
+    let there = "192.0.2.2:5000";
+    rig.open_path(1, there, false);
+    rig.pass(ms(1_900));
+    let from = rig.seen.len();
+    rig.send_all(tuple(there), &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
+    rig.pass(ms(1));
+    assert_eq!(asked_since(&rig, from), 1, "it works again");
+    rig.assert_amplification(there);
+    rig.answer_challenges(from, tuple(there), 1);
+    assert_eq!(state(&mut rig, 1), Some(PathState::Active));
+}
+
+#[test]
+fn a_path_that_does_not_answer_is_given_up_only_where_another_works() {
+    let there = "192.0.2.2:5000";
+    for works in [true, false] {
+        let mut rig = busy_server(1);
+        rig.open_path(1, there, false);
+        let from = rig.seen.len();
+        for _ in 0..100 {
+            if works {
+                rig.ack_all();
+            }
+            rig.pass(ms(100));
+        }
+        let is_there = matches!(state(&mut rig, 1), Some(PathState::Validating));
+        assert_eq!(is_there, !works);
+        rig.assert_amplification(there);
+        if !works {
+            assert!((2..=12).contains(&asked_since(&rig, from)), "{}", asked_since(&rig, from));
+            rig.send_all(tuple(there), &[Packet::one_rtt([0x01]).on(1).padded(1_200)]);
+            let before = rig.seen.len();
+            rig.pass(ms(3_100));
+            rig.answer_challenges(before, tuple(there), 1);
+            assert_eq!(state(&mut rig, 1), Some(PathState::Active));
+        }
+    }
 }

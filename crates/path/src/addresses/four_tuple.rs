@@ -121,6 +121,8 @@ struct Running {
     next: Instant,
     give_up: Instant,
     challenge_due: bool,
+    /// The peer was heard since the last challenge left.
+    heard: bool,
     /// Repetitions that packets called for and not the clock, and when the next of them is due.
     early: u32,
     early_at: Option<Instant>,
@@ -332,6 +334,7 @@ impl FourTupleState {
             next: now + times.retry,
             give_up: now + times.give_up,
             challenge_due: true,
+            heard: true,
             early: 0,
             early_at: None,
             proven_at: None,
@@ -348,8 +351,8 @@ impl FourTupleState {
                 // Nor by each packet that is lost or acked without an answer.
                 let (retry, challenge_due, early) = (times.retry, self.wants_challenge(), MAX_EARLY_CHALLENGES);
                 let give_up = now + times.give_up;
-                let running =
-                    Running { times, retry, next, give_up, challenge_due, early, early_at: None, proven_at: None };
+                let (heard, early_at, proven_at) = (true, None, None);
+                let running = Running { times, retry, next, give_up, challenge_due, heard, early, early_at, proven_at };
                 self.running = Some(Box::new(running));
             }
         }
@@ -367,6 +370,20 @@ impl FourTupleState {
         if !running.challenge_due && at < running.next {
             running.early_at = Some(at);
             running.early += 1;
+        }
+    }
+
+    /// A packet of the peer's came from here. Where it is the first for long since a challenge, the way was dead when that left:
+    /// another one leaves now, and patience does not end before its answer may be here.
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        let Some(running) = self.running.as_mut().filter(|running| !running.heard) else { return };
+        running.heard = true;
+        let silence = running.times.retry / 2;
+        if !running.challenge_due && self.challenges.back().is_some_and(|last| now >= last.sent_at + silence) {
+            running.challenge_due = true;
+            running.early_at = None;
+            running.next = running.next.max(now + running.times.retry);
+            running.give_up = running.give_up.max(now + running.times.retry);
         }
     }
 
@@ -461,7 +478,7 @@ impl FourTupleState {
             let mut data = ChallengeData::default();
             rng.fill(&mut data);
             if w.write(&PathChallenge { data }, SentFrame::PathChallenge(data)) {
-                running.challenge_due = false;
+                (running.challenge_due, running.heard) = (false, false);
                 if self.challenges.len() >= MAX_OUTSTANDING_CHALLENGES {
                     self.challenges.pop_front();
                 }

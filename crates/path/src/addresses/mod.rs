@@ -162,6 +162,14 @@ impl PathAddresses {
         Some(role)
     }
 
+    /// The peer's newest packet came from its current address.
+    #[inline]
+    pub(crate) fn on_heard(&mut self, now: Instant) {
+        if self.current.is_validating() {
+            self.current.on_heard(now);
+        }
+    }
+
     /// The peer's newest packet came to `tuple`. Where the system chooses our address, this shows when it chose another.
     pub(crate) fn follow_system(&mut self, tuple: &FourTuple) -> Moved {
         if self.find(tuple) == Some(FourTupleRole::Current) && self.current.follow_system(tuple) {

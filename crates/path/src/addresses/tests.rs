@@ -364,3 +364,24 @@ fn a_lost_challenge_is_repeated_ahead_of_its_clock() {
     addresses.ask_again(at(70), again[0]);
     assert_eq!(addresses.deadline(), None);
 }
+
+#[test]
+fn the_first_packet_after_a_silence_draws_a_challenge_and_time_for_its_answer() {
+    let mut addresses = PathAddresses::opened(home());
+    addresses.challenge(at(0), TIMES);
+    // Challenges leave at 7 ms here, whatever the clock says.
+    let ask = |addresses: &mut PathAddresses| write(addresses, FourTupleRole::Current).0.len();
+    assert_eq!(ask(&mut addresses), 1);
+    for ms in [20, 500, 1_000] {
+        addresses.on_heard(at(ms));
+        assert_eq!(addresses.due(), None, "heard soon after the challenge, which shows no silence");
+    }
+    assert_eq!(addresses.on_timeout(at(100)), None);
+    assert_eq!(ask(&mut addresses), 1);
+    addresses.on_heard(at(2_990));
+    assert_eq!((addresses.due(), ask(&mut addresses)), (Some(FourTupleRole::Current), 1));
+    assert_eq!(addresses.on_timeout(at(3_050)), None, "its answer may be under way");
+    assert_eq!(addresses.on_timeout(at(3_090)), Some(AddressEvent::Unreachable));
+    addresses.on_heard(at(3_100));
+    assert_eq!(addresses.due(), None, "that is over");
+}

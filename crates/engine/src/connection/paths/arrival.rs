@@ -280,7 +280,7 @@ impl PathControl {
         }
         let Some(path) = self.path_of(at) else { return false };
         let moved = if asks_system { path.follow_system(&at.tuple) } else { Moved::No };
-        let is_here = path.on_newest_packet(&at.tuple, at.dcid, at.spin);
+        let is_here = path.on_newest_packet(at.now, &at.tuple, at.dcid, at.spin);
         self.on_moved(at.now, at.path, moved);
         !is_here
     }

@@ -2,7 +2,7 @@
 
 use plait_base::{CloseCode, Instant, PathId, Random, TransportError, Violation};
 use plait_path::ChallengeData;
-use plait_path::table::Pairing;
+use plait_path::table::{Pairing, Slot};
 use plait_path::{AddressEvent, FourTupleRole, ValidationTimes};
 
 use super::{PathControl, PathNews};
@@ -89,14 +89,25 @@ impl PathControl {
         self.plan.touch();
     }
 
-    /// Nothing answers at the path's address: it is abandoned, or with it the connection.
+    /// Nothing answers at the path's address: it is abandoned, or with it the connection. While all others are silent nothing is
+    /// gained by that, and the peer might not even hear of it: the path is asked again, until the connection is idle for too long.
     fn on_unreachable(&mut self, now: Instant, id: PathId, random: &mut Random) {
-        if self.table.is_multipath() {
+        let is_multipath = self.table.is_multipath();
+        if is_multipath && self.is_needed(id) {
+            self.ask_again(now, id);
+        } else if is_multipath {
             let _ = self.abandon(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
         } else {
             let error = TransportError::new(CloseCode::NO_VIABLE_PATH, "the peer's address could not be validated");
             self.tell(PathNews::Close(error));
         }
+    }
+
+    /// True where no other path works of which a time-out tells nothing else. Somebody whom the peer merely named is not asked again.
+    fn is_needed(&self, id: PathId) -> bool {
+        let is_heard = |slot: &Slot| slot.id != id && slot.path.as_deref().is_none_or(|path| !path.is_silent());
+        let is_named = self.table.path(id).is_some_and(|path| self.is_hearsay(path.tuple().remote));
+        !is_named && !self.table.working().any(is_heard)
     }
 
     /// The address answers, but no full-sized datagram came through yet: a path among others is given up; the only one
@@ -105,6 +116,11 @@ impl PathControl {
         if self.table.open_slots().any(|slot| slot.id != id) {
             return self.on_unreachable(now, id, random);
         }
+        self.ask_again(now, id);
+    }
+
+    /// A validation begins anew.
+    fn ask_again(&mut self, now: Instant, id: PathId) {
         let times = self.validation_times(id);
         if let Some(path) = self.table.path_mut(id) {
             path.challenge(now, times);

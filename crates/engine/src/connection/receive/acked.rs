@@ -13,6 +13,7 @@ use plait_wire::frame::{Ack, AckForm};
 
 use super::Arrival;
 use crate::connection::Connection;
+use crate::connection::handshake::Stage;
 use crate::connection::send::unfit_datagrams::drop_unfit_datagrams;
 
 /// What an ack frame says that came by path `via`, with the ack delay exponent of the peer.
@@ -57,6 +58,10 @@ impl Connection {
         let Some(outcome) = self.paths.on_ack(at, place, &report, ack.ranges(), keys)? else { return Ok(()) };
         // The report of this ack is kept apart from what the paths have to tell by it.
         let feedback = self.paths.take_feedback();
+        // RFC 9001 4.1.2: the server read a 1-RTT packet, as all but those of path 0 are; HANDSHAKE_DONE may be lost with that path
+        if target != PathId::ZERO && outcome.newly_acked_eliciting > 0 && self.handshake.stage == Stage::Complete {
+            self.confirm(at.now);
+        }
         if let Some(sent_at) = outcome.newest_sent_at {
             let delivery = Delivery { bytes: outcome.newly_acked_bytes, sent_at, now: at.now };
             self.scheduling.scheduler.on_acked(target, &delivery);

@@ -253,7 +253,7 @@ impl LentPath {
         }
         path.on_packets_received(at.now, numbers, eliciting, at.ecn, bytes, stream_bytes);
         if is_newest {
-            path.on_newest_packet(&at.tuple, at.dcid, at.spin);
+            path.on_newest_packet(at.now, &at.tuple, at.dcid, at.spin);
         }
         self.to_tell.heard_at = Some(at.now);
         self.active_at = at.now;
