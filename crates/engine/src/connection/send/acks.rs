@@ -57,7 +57,7 @@ pub(crate) struct Acks {
     chosen: Option<Chosen>,
     /// Paths that can carry acks, as of the last look; empty before one.
     carriers: Vec<AckCarrier>,
-    /// When each of them was heard last, and its probe time-out.
+    /// When each of them showed last that it works, and its probe time-out.
     heard: Vec<(Option<Instant>, Duration)>,
     /// Those that are not silent, where some are.
     lively: Vec<AckCarrier>,
@@ -125,8 +125,10 @@ impl Acks {
             let Some(path) = slot.sendable().filter(|path| !path.takes_only_probes()) else { continue };
             // A short packet with an ack must fit into the credit of an address that is not proven.
             if path.may_send(ACK_PACKET_BYTES) && !full.hold(&path.tuple()) {
-                self.carriers.push(path.ack_carrier(slot.state()));
-                self.heard.push((path.receive.heard_at(), path.pto()));
+                let carrier = path.ack_carrier(slot.state());
+                // An ack of what we sent there shows as well that it works: what it brings may take another way.
+                self.heard.push((carrier.heard_at.max(carrier.rtt_at.map(|(_, at)| at)), path.pto()));
+                self.carriers.push(carrier);
             }
         }
     }
@@ -144,10 +146,9 @@ impl Acks {
         }
         let Self { route, carriers, lively, .. } = self;
         // Where all are silent: no other path can, and a silent one is better than none.
-        let carriers = if lively.is_empty() { &*carriers } else { &*lively };
-        let is_failed = |carrier: &AckCarrier| carrier.state == PathState::Failed;
-        if pairing == Pairing::Uniflows && carriers.len() > 1 && carriers.iter().all(is_failed) {
-            // Each end may send on a flow that leads there and ack on one that does not: the first ack that arrives on
+        let usable = if lively.is_empty() { &*carriers } else { &*lively };
+        if carriers.len() > 1 && usable.iter().all(|carrier| carrier.state == PathState::Failed) {
+            // Each end may send on a path that leads there and ack on one that does not: the first ack that arrives on
             // any of them ends that, and nothing else would.
             return carriers.iter().map(|carrier| carrier.id).collect();
         }
@@ -155,14 +156,14 @@ impl Acks {
             Pairing::Paths => of.id,
             Pairing::Uniflows => paths.way_back(of).unwrap_or(PathId::MAX),
         };
-        let mut chosen = route.choose(now, own, carriers);
+        let mut chosen = route.choose(now, own, usable);
         // An application's policy may name any id: what cannot carry an ack now counts as not chosen.
-        chosen.retain(|id| carriers.iter().any(|carrier| carrier.id == *id));
+        chosen.retain(|id| usable.iter().any(|carrier| carrier.id == *id));
         chosen
     }
 
     /// A receiver sends nothing that shows it the death of a path: one that fell silent while `of` goes on must not swallow the
-    /// acks of `of` as well. Also where every path counts as failed: the one that still brings packets is the better guess.
+    /// acks of `of` as well.
     #[inline(never)]
     fn leave_out_silent(&mut self, pairing: Pairing, of: &Slot) {
         let of_heard = of.path.as_deref().and_then(|path| path.receive.heard_at());
