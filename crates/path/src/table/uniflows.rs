@@ -232,7 +232,7 @@ impl Paths {
         let rank = |slot: &&mut Slot| {
             let path = slot.path.as_deref();
             let rtt = path.and_then(|path| path.send.rtt().measured());
-            let fails = slot.state() != PathState::Active;
+            let fails = slot.state() != PathState::Active || path.is_some_and(Path::is_silent);
             let is_elsewhere = fails && path.is_none_or(|path| path.tuple().local != local);
             (fails, is_elsewhere, rtt.unwrap_or(Duration::MAX))
         };
