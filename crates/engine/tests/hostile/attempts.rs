@@ -3,15 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use plait_base::observe::{Observer, PathState, TraceEvent};
-use plait_base::{Dir, FourTuple, Instant, PathId, Space};
+use plait_base::{ConnectionId, Dir, FourTuple, Instant, PathId, ResetToken, Space};
 use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
-use plait_wire::Frame;
+use plait_wire::frame::CidForm;
+use plait_wire::{Encode, Frame};
 use plait_wire::header::PacketKind;
-use plait_wire::params::UnconfirmedPaths;
+use plait_wire::params::{PreferredAddress, UnconfirmedPaths};
 
-use crate::puppet::{Packet, Rig, Seen, Setup, addr, ms};
+use crate::puppet::{PUPPET, Packet, Rig, Seen, Setup, addr, ms};
 
 /// Gives the transport parameters in `message` the code point that drafts of RFC 9001 used.
 fn as_in_drafts(message: &mut [u8], read: fn(&[u8], usize) -> Hello<'_>) {
@@ -63,14 +64,28 @@ fn the_network_is_believed_until_the_server_is_heard() {
 fn opens_unconfirmed(unconfirmed_paths: UnconfirmedPaths) -> (Rig, FourTuple) {
     let mut setup = Setup::default();
     setup.habits.params.unconfirmed_paths = unconfirmed_paths;
+    opens_unconfirmed_by(setup, PUPPET)
+}
+
+/// The same with a path to `remote`.
+fn opens_unconfirmed_by(setup: Setup, remote: &str) -> (Rig, FourTuple) {
+    opens_unconfirmed_after(setup, remote, |_| {})
+}
+
+fn opens_unconfirmed_after(setup: Setup, remote: &str, before: impl FnOnce(&mut Rig)) -> (Rig, FourTuple) {
     let mut rig = Rig::client(setup);
     while rig.conn().is_handshaking() {
         rig.pass(ms(5));
         assert!(rig.say_handshake());
     }
-    rig.give_cids();
     assert!(!rig.conn().is_handshaking() && rig.conn().is_multipath());
-    let tuple = FourTuple { local: addr("10.0.0.7:4000"), ..rig.tuple };
+    let mut ids = Vec::new();
+    for path in 1..4 {
+        rig.peer.new_cid(CidForm::Path, path, 0).encode(&mut ids);
+    }
+    rig.frames(ids);
+    before(&mut rig);
+    let tuple = FourTuple { local: addr("10.0.0.7:4000"), remote: addr(remote) };
     let now = rig.now;
     rig.conn().open_path(now, tuple, PathStatus::Available).unwrap();
     rig.pass(ms(1));
@@ -121,6 +136,87 @@ fn the_end_of_the_handshake_goes_by_a_path_that_opens_once_path_0_is_silent() {
     rig.pass(ms(2_500));
     let later = kinds(&rig, tuple);
     assert!(!later.is_empty() && later.iter().all(|kind| *kind == alone), "the server has it: {later:?}");
+}
+
+/// Copies of the end of the handshake that left between these addresses, and the bytes of their datagrams.
+fn copies(rig: &Rig, tuple: FourTuple) -> (usize, usize) {
+    let there = rig.seen.iter().filter(|seen| seen.tuple == tuple && seen.kind == PacketKind::Handshake);
+    there.fold((0, 0), |(count, bytes), seen| (count + 1, bytes + seen.datagram))
+}
+
+#[test]
+fn a_path_full_of_copies_still_takes_the_end_of_the_handshake() {
+    for written in [8_000, 9_000, 10_000, 10_500, 11_000, 11_500, 12_000, 12_500, 13_000, 14_000, 16_000] {
+        let mut setup = Setup::default();
+        setup.habits.params.unconfirmed_paths = UnconfirmedPaths::Welcome;
+        let write = |rig: &mut Rig| {
+            let id = rig.conn().streams().open(Dir::Uni).unwrap();
+            rig.conn().send_stream(id).write(&vec![7; written]).unwrap();
+            rig.pass(ms(1));
+        };
+        let (mut rig, tuple) = opens_unconfirmed_after(setup, PUPPET, write);
+        let early = kinds(&rig, tuple).len();
+        rig.pass(ms(1_000));
+        let (count, _) = copies(&rig, tuple);
+        assert!(count >= 1, "{written} bytes, {early} packets at once: {:?}", kinds(&rig, tuple));
+    }
+}
+
+#[test]
+fn a_number_of_the_handshake_is_used_once() {
+    let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
+    let id = rig.conn().streams().open(Dir::Uni).unwrap();
+    for round in 0..40 {
+        rig.conn().send_stream(id).write(&[7; 500]).unwrap();
+        rig.pass(ms(100));
+        if round % 7 == 3 {
+            // Acks of a part of what was said.
+            let largest = rig.peer.received[&(Space::Handshake, PathId::ZERO)].max().unwrap();
+            rig.send(Packet::new(PacketKind::Handshake, encoded_ack(largest)));
+        }
+    }
+    assert!(rig.is_open() && copies(&rig, tuple).0 > 0);
+    let mut numbers: Vec<u64> =
+        rig.seen.iter().filter(|seen| seen.kind == PacketKind::Handshake).map(|seen| seen.number).collect();
+    let count = numbers.len();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), count);
+    assert!(numbers.last().unwrap() - numbers[0] < 2 * count as u64, "hardly any is left out: {numbers:?}");
+}
+
+/// An ACK frame of one number.
+fn encoded_ack(number: u64) -> Vec<u8> {
+    assert!(number < 64);
+    vec![0x02, number as u8, 0, 0, 0]
+}
+
+#[test]
+fn the_end_of_the_handshake_does_not_go_where_the_server_names_somebody() {
+    let stranger = "203.0.113.5:443";
+    let mut setup = Setup::default();
+    setup.habits.params.unconfirmed_paths = UnconfirmedPaths::Welcome;
+    let std::net::SocketAddr::V4(v4) = addr(stranger) else { panic!() };
+    let (cid, token) = (ConnectionId::new(&[5; 8]).unwrap(), ResetToken([6; 16]));
+    setup.habits.params.preferred_address = Some(PreferredAddress { v4: Some(v4), v6: None, cid, token });
+    let (mut rig, tuple) = opens_unconfirmed_by(setup, stranger);
+    rig.pass(ms(2_500));
+    let there: Vec<_> = rig.seen.iter().filter(|seen| seen.tuple == tuple).collect();
+    assert!(!there.is_empty());
+    for seen in there {
+        // RFC 9000 9.1, 21.5.3
+        assert_eq!(seen.kind, PacketKind::OneRtt);
+        assert!(seen.has(|f| matches!(f, Frame::PathChallenge(_))), "{:?}", seen.frames());
+    }
+}
+
+#[test]
+fn a_server_that_never_confirms_draws_few_packets() {
+    let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
+    rig.pass(ms(20_000));
+    let there = rig.wire.iter().filter(|(by, ..)| *by == tuple).count();
+    let all = rig.wire.len();
+    assert!(there < 20 && all < 80, "{there} of {all}: {:?}", kinds(&rig, tuple));
 }
 
 #[test]
