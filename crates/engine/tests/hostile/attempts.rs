@@ -145,6 +145,22 @@ fn copies(rig: &Rig, tuple: FourTuple) -> (usize, usize) {
 }
 
 #[test]
+fn data_that_is_doubled_on_a_path_that_opens_does_not_take_the_handshake_along_each_time() {
+    let mut setup = Setup::default();
+    setup.habits.params.unconfirmed_paths = UnconfirmedPaths::Welcome;
+    let write = |rig: &mut Rig| {
+        let id = rig.conn().streams().open(Dir::Uni).unwrap();
+        rig.conn().send_stream(id).write(&[7; 8_000]).unwrap();
+        // Path 0 is silent by then.
+        rig.pass(ms(300));
+    };
+    let (rig, tuple) = opens_unconfirmed_after(setup, PUPPET, write);
+    let packets = kinds(&rig, tuple);
+    let (count, _) = copies(&rig, tuple);
+    assert!(packets.len() > 8 && (1..=2).contains(&count), "{packets:?}");
+}
+
+#[test]
 fn a_path_full_of_copies_still_takes_the_end_of_the_handshake() {
     for written in [8_000, 9_000, 10_000, 10_500, 11_000, 11_500, 12_000, 12_500, 13_000, 14_000, 16_000] {
         let mut setup = Setup::default();

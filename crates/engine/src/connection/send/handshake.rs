@@ -7,7 +7,7 @@ use plait_path::{Departure, FourTupleRole, Padding, Path};
 
 use crate::connection::Connection;
 use crate::connection::send::assemble::{Outline, padding_of};
-use crate::connection::send::purpose::Purpose;
+use crate::connection::send::purpose::{Choice, Purpose};
 use crate::connection::send::sockets::SMALLEST_PACKET_BYTES;
 use crate::io::Transmit;
 
@@ -83,14 +83,19 @@ impl Connection {
 
     /// Begins a datagram of a path that is being opened with the end of a client's handshake, if a time-out passed on path 0 while it
     /// waits for an ack: that path may be dead, and without it the server reads nothing of what comes by another one. Only where
-    /// the server bears such paths (`plait_unconfirmed_paths`), and if it fits; not to an address
-    /// that is nothing but the server's word. True where the datagram holds it.
+    /// the server bears such paths (`plait_unconfirmed_paths`), and if it fits; not to an address that is nothing but the server's
+    /// word, nor with each of the datagrams that a window allows, of which it is no part. True where the datagram holds it.
     #[cold]
-    pub(crate) fn copy_handshake(&mut self, now: Instant, id: PathId, buf: &mut Vec<u8>) -> bool {
+    pub(crate) fn copy_handshake(&mut self, now: Instant, choice: Choice, buf: &mut Vec<u8>) -> bool {
         buf.clear();
+        let Choice { path: id, purpose } = choice;
         let table = &self.paths.table;
         let is_due = self.side().is_client() && self.handshake.is_complete() && !self.paths.holds_openings();
-        let is_opening = table.path(id).is_some_and(|path| path.is_opening() && !path.takes_only_probes());
+        let takes_along = |path: &Path| {
+            let is_asked = matches!(purpose, Purpose::Validation | Purpose::Ping) || path.owes_validation();
+            is_asked && path.is_opening() && !path.takes_only_probes()
+        };
+        let is_opening = table.path(id).is_some_and(takes_along);
         let is_silent = table.path(PathId::ZERO).is_some_and(Path::is_silent);
         let Some(place) = table.place(PathId::ZERO).filter(|_| is_due && is_opening && is_silent) else { return false };
         let end = MIN_DATAGRAM_BYTES - RIDER_BYTES;

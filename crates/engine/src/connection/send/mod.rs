@@ -61,7 +61,7 @@ impl Connection {
             let next = self.scheduling.next_packet(&mut self.paths, &mut self.streams, &self.datagrams, &offer, &empty);
             let Some(choice) = next else { break };
             let max_segments =
-                if in_handshake && self.copy_handshake(now, choice.path, buf) { 1 } else { max_segments };
+                if in_handshake && self.copy_handshake(now, choice, buf) { 1 } else { max_segments };
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
         }
