@@ -227,6 +227,16 @@ fn the_end_of_the_handshake_does_not_go_where_the_server_names_somebody() {
 }
 
 #[test]
+fn a_datagram_with_a_packet_of_the_handshake_on_it_has_no_mark() {
+    // Path 0 would have to answer for marks that it did not put there.
+    let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
+    rig.pass(ms(500));
+    let with_copy = |datagram: &[u8]| datagram[0] & 0x80 != 0;
+    let marked = rig.wire.iter().filter(|(by, ecn, datagram)| *by == tuple && with_copy(datagram) && ecn.is_some());
+    assert_eq!(marked.count(), 0);
+}
+
+#[test]
 fn a_server_that_never_confirms_draws_few_packets() {
     let (mut rig, tuple) = opens_unconfirmed(UnconfirmedPaths::Welcome);
     rig.pass(ms(20_000));

@@ -96,12 +96,14 @@ impl Connection {
     }
 
     /// Packets of the data space, several in one train when the scheduler keeps to one path; behind what is in `buf` already,
-    /// where it is one alone.
+    /// where it is one alone. That belongs to path 0 and left no mark in its books: the datagram has none.
     fn poll_train(&mut self, now: Instant, max_segments: usize, buf: &mut Vec<u8>, choice: Choice) -> Option<Transmit> {
         let Choice { path: id, mut purpose } = choice;
         let place = self.paths.table.place(id)?;
         let path = self.paths.table.path_at(place)?;
+        let ahead = buf.len();
         let Departure { tuple, ecn, .. } = path.departure(FourTupleRole::Current)?;
+        let ecn = ecn.filter(|_| ahead == 0);
         if purpose == Purpose::Ping {
             self.paths.pings.retain(|p| *p != id);
         }
@@ -116,12 +118,11 @@ impl Connection {
             Switch::On => max_segments.min(MAX_TRAIN_BYTES / segment).max(1),
             Switch::Off => 1,
         };
-        let ahead = buf.len();
         let mut train = Train { place, ecn, segment: segment.saturating_sub(ahead), count: 0, max: max_segments };
         let mut more = More::Possible;
         loop {
             let departure = self.paths.table.path_at(place)?.departure(FourTupleRole::Current)?;
-            if departure.ecn != ecn {
+            if train.count > 0 && departure.ecn != ecn {
                 break;
             }
             let end = buf.len() + train.segment.min(departure.credit_bytes);
