@@ -7,12 +7,12 @@ use plait_base::{ConnectionId, Dir, FourTuple, Instant, PathId, ResetToken, Spac
 use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
-use plait_wire::frame::CidForm;
-use plait_wire::{Encode, Frame};
+use plait_wire::frame::{AckForm, CidForm};
 use plait_wire::header::PacketKind;
 use plait_wire::params::{PreferredAddress, UnconfirmedPaths};
+use plait_wire::{Encode, Frame};
 
-use crate::puppet::{PUPPET, Packet, Rig, Seen, Setup, addr, ms};
+use crate::puppet::{PUPPET, Packet, Rig, Seen, Setup, addr, ms, tuple};
 
 /// Gives the transport parameters in `message` the code point that drafts of RFC 9001 used.
 fn as_in_drafts(message: &mut [u8], read: fn(&[u8], usize) -> Hello<'_>) {
@@ -300,4 +300,97 @@ fn no_path_has_a_probe_timer_before_the_handshake_is_confirmed() {
     rig.frames([0x1e]);
     rig.pass(ms(2500));
     assert!(passed().contains(&PathId(1)), "HANDSHAKE_DONE sets it");
+}
+
+/// A server that has said all it has to say, and hears the end of the handshake last; what is in that.
+fn awaits_the_finished(setup: Setup) -> (Rig, Vec<u8>) {
+    let mut rig = Rig::server(setup);
+    for hello in rig.peer.crypto_frames(Space::Initial, 0, 1000) {
+        rig.send(Packet::new(PacketKind::Initial, hello));
+    }
+    for _ in 0..4 {
+        rig.pass(ms(5));
+        let acks = rig.peer.ack(Space::Initial, 0, AckForm::Plain).unwrap();
+        rig.send(Packet::new(PacketKind::Initial, acks));
+    }
+    let finished = rig.peer.crypto_frames(Space::Handshake, 0, 1000).concat();
+    assert!(!finished.is_empty() && rig.conn().is_handshaking());
+    (rig, finished)
+}
+
+const ELSEWHERE: &str = "192.0.2.9:5000";
+
+fn sent_to(rig: &Rig, remote: &str) -> u64 {
+    rig.ledger.get(&addr(remote)).map_or(0, |ledger| ledger.from_engine)
+}
+
+#[test]
+fn a_server_reads_the_end_of_the_handshake_by_another_path_once() {
+    let (mut rig, finished) = awaits_the_finished(Setup::default());
+    let id = rig.peer.engine_cid(PathId(1)).expect("ids come before the end of the handshake");
+    let mut ids = Vec::new();
+    rig.peer.new_cid(CidForm::Path, 1, 0).encode(&mut ids);
+    let mut datagram = Vec::new();
+    rig.peer.seal(&Packet::new(PacketKind::Handshake, finished).to(id), &mut datagram);
+    let challenge = [vec![0x1a, 1, 2, 3, 4, 5, 6, 7, 8], ids].concat();
+    rig.peer.seal(&Packet::one_rtt(challenge).on(1).to(id).padded(1000), &mut datagram);
+    let path_0 = rig.tuple;
+    rig.deliver_from(tuple(ELSEWHERE), &datagram);
+    assert!(rig.is_open() && !rig.conn().is_handshaking());
+    let now = rig.now;
+    assert_eq!(rig.conn().path_statistics(now, PathId::ZERO).unwrap().tuple, path_0);
+    assert_eq!(rig.conn().path_statistics(now, PathId(1)).unwrap().tuple, tuple(ELSEWHERE));
+    assert!(sent_to(&rig, ELSEWHERE) > 0);
+    rig.assert_amplification(ELSEWHERE);
+    // Somebody on the way says it again, from there and from elsewhere.
+    let before = sent_to(&rig, ELSEWHERE);
+    rig.deliver_from(tuple("192.0.2.10:5000"), &datagram);
+    rig.deliver_from(tuple(ELSEWHERE), &datagram);
+    rig.deliver_from(path_0, &datagram);
+    assert_eq!((sent_to(&rig, "192.0.2.10:5000"), sent_to(&rig, ELSEWHERE)), (0, before));
+    rig.pass(ms(3_000));
+    assert_eq!(sent_to(&rig, "192.0.2.10:5000"), 0);
+    rig.assert_amplification(ELSEWHERE);
+    assert!(rig.is_open());
+}
+
+#[test]
+fn packets_of_the_handshake_by_another_path_prove_no_address_but_that_of_path_0() {
+    // RFC 9000 8.1: whoever has the keys read what was sent to the address of path 0.
+    let (mut rig, finished) = awaits_the_finished(Setup::default());
+    let id = rig.peer.engine_cid(PathId(1)).unwrap();
+    for _ in 0..50 {
+        rig.send_all(tuple(ELSEWHERE), &[Packet::new(PacketKind::Handshake, [0x01]).to(id)]);
+        rig.pass(ms(100));
+    }
+    assert!(rig.is_open() && rig.conn().is_handshaking());
+    assert_eq!(sent_to(&rig, ELSEWHERE), 0);
+    let now = rig.now;
+    assert!(rig.conn().path_statistics(now, PathId(1)).is_none());
+    rig.send_all(tuple(ELSEWHERE), &[Packet::new(PacketKind::Handshake, finished).to(id)]);
+    assert!(rig.is_open() && !rig.conn().is_handshaking());
+    rig.pass(ms(3_000));
+    assert_eq!(sent_to(&rig, ELSEWHERE), 0, "the path was not opened there");
+}
+
+#[test]
+fn packets_of_the_handshake_from_elsewhere_are_not_read_with_an_id_of_path_0() {
+    for setup in [Setup::default(), Setup::single_path()] {
+        let (mut rig, finished) = awaits_the_finished(setup);
+        rig.send_all(tuple(ELSEWHERE), &[Packet::new(PacketKind::Handshake, finished)]);
+        rig.pass(ms(50));
+        assert!(rig.is_open() && rig.conn().is_handshaking());
+        assert_eq!(sent_to(&rig, ELSEWHERE), 0);
+    }
+}
+
+#[test]
+fn an_end_of_the_handshake_that_is_wrong_ends_the_connection_by_another_path_too() {
+    let (mut rig, mut finished) = awaits_the_finished(Setup::default());
+    let id = rig.peer.engine_cid(PathId(1)).unwrap();
+    *finished.last_mut().unwrap() ^= 1;
+    rig.send_all(tuple(ELSEWHERE), &[Packet::new(PacketKind::Handshake, finished).to(id)]);
+    rig.pass(ms(3_000));
+    assert!(!rig.is_open());
+    assert_eq!(sent_to(&rig, ELSEWHERE), 0);
 }

@@ -60,8 +60,7 @@ impl Connection {
             let Some(offer) = self.offer(now) else { break };
             let next = self.scheduling.next_packet(&mut self.paths, &mut self.streams, &self.datagrams, &offer, &empty);
             let Some(choice) = next else { break };
-            let max_segments =
-                if in_handshake && self.copy_handshake(now, choice, buf) { 1 } else { max_segments };
+            let max_segments = if in_handshake && self.copy_handshake(now, choice, buf) { 1 } else { max_segments };
             transmit = self.poll_train(now, max_segments.max(1), buf, choice);
             empty.push(choice);
         }
