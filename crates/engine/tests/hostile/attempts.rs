@@ -4,7 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use plait_base::observe::{Observer, PathState, TraceEvent};
 use plait_base::{ConnectionId, Dir, FourTuple, Instant, PathId, ResetToken, Space};
-use plait_crypto::tls::{Hello, read_client_hello, read_encrypted_extensions};
+use plait_crypto::tls::rustls::client::danger::HandshakeSignatureValid;
+use plait_crypto::tls::rustls::pki_types::{CertificateDer, UnixTime};
+use plait_crypto::tls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use plait_crypto::tls::rustls::{self, DigitallySignedStruct, DistinguishedName, SignatureScheme};
+use plait_crypto::tls::{Hello, Identity, read_client_hello, read_encrypted_extensions};
+use plait_crypto::{ClientTlsConfig, ServerTlsConfig};
 use plait_engine::connection::{ConnectionError, Event, Unreachable};
 use plait_path::PathStatus;
 use plait_wire::frame::{AckForm, CidForm};
@@ -12,7 +17,7 @@ use plait_wire::header::PacketKind;
 use plait_wire::params::{PreferredAddress, UnconfirmedPaths};
 use plait_wire::{Encode, Frame};
 
-use crate::puppet::{PUPPET, Packet, Rig, Seen, Setup, addr, ms, tuple};
+use crate::puppet::{PUPPET, Packet, Rig, Seen, Setup, Tls, addr, identity, ms, tuple};
 
 /// Gives the transport parameters in `message` the code point that drafts of RFC 9001 used.
 fn as_in_drafts(message: &mut [u8], read: fn(&[u8], usize) -> Hello<'_>) {
@@ -393,4 +398,86 @@ fn an_end_of_the_handshake_that_is_wrong_ends_the_connection_by_another_path_too
     rig.pass(ms(3_000));
     assert!(!rig.is_open());
     assert_eq!(sent_to(&rig, ELSEWHERE), 0);
+}
+
+/// Lets every client certificate in.
+#[derive(Debug)]
+struct AnyCertificate;
+
+impl ClientCertVerifier for AnyCertificate {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _leaf: &CertificateDer<'_>,
+        _chain: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ECDSA_NISTP256_SHA256, SignatureScheme::ED25519]
+    }
+}
+
+/// A client that opens a path while path 0 is silent, with a certificate of its own that has a name of so many bytes.
+fn with_certificate(name_bytes: usize) -> (Rig, FourTuple) {
+    let label = |bytes: usize| "x".repeat(bytes);
+    let name: Vec<String> = (0..name_bytes / 50).map(|_| label(49)).chain([label(name_bytes % 50 + 1)]).collect();
+    let made = rcgen::generate_simple_self_signed([name.join(".")]).unwrap();
+    let (chain, key) = (made.cert.pem().repeat(2), made.signing_key.serialize_pem());
+    let own = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let client = ClientTlsConfig::builder().accept_any_certificate().alpn(["plait"]).no_resumption().identity(own);
+    let server = ServerTlsConfig::builder(identity()).alpn(["plait"]).client_verifier(Arc::new(AnyCertificate));
+    let mut setup = Setup {
+        engine_tls: Some(Tls::Client(client.build().unwrap())),
+        peer_tls: Some(Tls::Server(server.build().unwrap())),
+        ..Setup::default()
+    };
+    setup.habits.params.unconfirmed_paths = UnconfirmedPaths::Welcome;
+    opens_unconfirmed_after(setup, PUPPET, |rig| rig.pass(ms(300)))
+}
+
+#[test]
+fn a_challenge_behind_the_end_of_the_handshake_brings_the_ids_for_its_answer() {
+    // RFC 10069 3.1: those that left on path 0 may be lost like the rest.
+    let (mut with_copy, mut without) = (0, 0);
+    for name_bytes in (0..200).step_by(6) {
+        let (mut rig, tuple) = with_certificate(name_bytes);
+        rig.pass(ms(1_500));
+        assert!(rig.is_open());
+        match copies(&rig, tuple).0 {
+            0 => without += 1,
+            _ => with_copy += 1,
+        }
+        for seen in rig.seen.iter().filter(|seen| seen.tuple == tuple) {
+            assert!(seen.datagram <= 1_200);
+            if seen.has(|f| matches!(f, Frame::PathChallenge(_))) {
+                let has_id = seen.has(|f| matches!(f, Frame::NewCid(new) if new.path == PathId(1)));
+                assert!(seen.datagram == 1_200 && has_id, "{name_bytes}: {:?}", seen.frames());
+            }
+        }
+    }
+    assert!(with_copy > 3 && without > 3, "{with_copy} certificates fit, {without} do not");
 }
