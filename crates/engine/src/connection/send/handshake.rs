@@ -61,7 +61,7 @@ impl Connection {
                 if last && has_initial && full_sized { Padding::UpTo(MIN_DATAGRAM_BYTES) } else { Padding::Least };
             let purpose = Purpose::Data;
             let outline = Outline { ecn, ..Outline::unmarked(place, space, end, purpose) };
-            self.handshake_packet(now, &outline, buf, padding, rider);
+            append_packet(self, now, &outline, buf, padding, rider);
         }
         if buf.is_empty() {
             return None;
@@ -108,29 +108,37 @@ impl Connection {
         });
         built.is_some()
     }
+}
 
-    fn handshake_packet(&mut self, now: Instant, outline: &Outline, buf: &mut Vec<u8>, padding: Padding, rider: Rider) {
-        let space = outline.space;
-        let is_probe = self.paths.owes_probe(space);
-        let built = self.assemble(now, outline, buf, |connection, w| {
-            if let Some(level) = connection.handshake.level(space) {
-                level.fill(now, w);
-                if is_probe && !w.is_ack_eliciting() {
-                    // RFC 9002 6.2.4: the second probe carries data too; a server does not answer a first packet without
-                    level.crypto.resend_unacked();
-                    level.crypto.fill(w);
-                }
-            }
+/// Appends an Initial or Handshake packet to `buf`, if there is something to say in one.
+fn append_packet(
+    connection: &mut Connection,
+    now: Instant,
+    outline: &Outline,
+    buf: &mut Vec<u8>,
+    padding: Padding,
+    rider: Rider,
+) {
+    let space = outline.space;
+    let is_probe = connection.paths.owes_probe(space);
+    let built = connection.assemble(now, outline, buf, |connection, w| {
+        if let Some(level) = connection.handshake.level(space) {
+            level.fill(now, w);
             if is_probe && !w.is_ack_eliciting() {
-                w.write_ping();
+                // RFC 9002 6.2.4: the second probe carries data too; a server does not answer a first packet without
+                level.crypto.resend_unacked();
+                level.crypto.fill(w);
             }
-            // What rides behind pads the datagram, where it has room.
-            let is_padded_behind = rider == Rider::Waits && w.remaining() >= RIDER_BYTES;
-            if is_padded_behind { Padding::Least } else { padding }
-        });
-        if space == Space::Handshake && self.side().is_client() && built.is_some() {
-            // RFC 9001 4.9.1: a client is done with Initial keys once it sends a Handshake packet
-            self.discard_space(now, Space::Initial);
         }
+        if is_probe && !w.is_ack_eliciting() {
+            w.write_ping();
+        }
+        // What rides behind pads the datagram, where it has room.
+        let is_padded_behind = rider == Rider::Waits && w.remaining() >= RIDER_BYTES;
+        if is_padded_behind { Padding::Least } else { padding }
+    });
+    if space == Space::Handshake && connection.side().is_client() && built.is_some() {
+        // RFC 9001 4.9.1: a client is done with Initial keys once it sends a Handshake packet
+        connection.discard_space(now, Space::Initial);
     }
 }
