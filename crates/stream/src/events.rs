@@ -14,6 +14,8 @@ pub enum StreamEvent {
     Writable(StreamId),
     /// All data of this stream, its end included, reached the peer.
     Finished(StreamId),
+    /// The peer knows that we reset this stream, by ourselves or because it stopped it (RFC 9000 3.1: Reset Recvd).
+    Reset(StreamId),
     /// The peer wants no more of this stream; it was reset with the same code (RFC 9000 3.5).
     Stopped {
         /// The stream, whose sending half is over.

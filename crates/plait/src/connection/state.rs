@@ -199,7 +199,7 @@ impl StreamWaiters {
             StreamEvent::Available(dir) => return notifies.available(dir).notify_waiters(),
             StreamEvent::Readable(id) => self.readers.remove(&id),
             StreamEvent::Writable(id) => self.writers.remove(&id),
-            StreamEvent::Finished(id) => self.ends.remove(&id),
+            StreamEvent::Finished(id) | StreamEvent::Reset(id) => self.ends.remove(&id),
             StreamEvent::Stopped { id, code } => {
                 if let Some(writer) = self.writers.remove(&id) {
                     writer.wake();

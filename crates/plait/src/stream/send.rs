@@ -220,7 +220,8 @@ impl SendStream {
         state.engine.send_stream(self.id).priority()
     }
 
-    /// Waits until the peer stops the stream, and tells its code; none once the peer has everything up to the end.
+    /// Waits until the peer stops the stream, and tells its code; none once the peer has everything up to the end, or
+    /// knows that we reset it.
     ///
     /// # Errors
     /// The connection is over.
@@ -235,7 +236,7 @@ impl SendStream {
         }
         match state.engine.send_stream(self.id).stopped() {
             Ok(Some(code)) => return Poll::Ready(Ok(Some(code))),
-            // All acknowledged, or a stop whose reset is acknowledged already.
+            // All acknowledged, our reset too, or a stop whose reset is acknowledged already.
             Err(stream::ClosedStream) => return Poll::Ready(Ok(state.streams.stop_codes.get(&self.id).copied())),
             Ok(None) => {}
         }

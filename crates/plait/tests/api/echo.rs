@@ -168,6 +168,26 @@ fn reset_and_stop_carry_their_codes() {
 }
 
 #[test]
+fn a_reset_of_our_own_ends_the_wait_for_a_stop() {
+    run(async {
+        let (client, server) = pair().await;
+        let mut send = client.open_uni().await?;
+        send.write_all(&[7; 100_000]).await?;
+        let mut recv = server.accept_uni().await?;
+        // Begun before the reset, and given up for it.
+        let waiting = tokio::time::timeout(Duration::from_millis(20), send.stopped()).await;
+        assert!(waiting.is_err(), "nobody stopped it");
+        send.reset(17)?;
+        // A task of its own: the timer would look again by itself.
+        let ended = tokio::spawn(async move { send.stopped().await });
+        let ended = tokio::time::timeout(Duration::from_secs(10), ended).await;
+        assert_eq!(ended.expect("it is woken once the peer knows of the reset")??, None);
+        assert_eq!(recv.received_reset().await?, Some(17));
+        Ok(())
+    });
+}
+
+#[test]
 fn cancelled_reads_and_writes_lose_nothing() {
     run(async {
         const BYTES: usize = 3_000_000;

@@ -25,6 +25,7 @@ impl Streams {
             // RFC 9000 3.1: Reset Recvd.
             SentFrame::ResetStream(id) if self.table.send(id).is_some_and(|half| half.is_reset()) => {
                 self.table.close_send(id);
+                self.events.push_back(StreamEvent::Reset(id));
             }
             _ => {}
         }

@@ -57,7 +57,9 @@ fn reset_drops_what_was_not_sent_and_says_what_was() {
     assert_eq!(b.receive.received(), a.send.used, "both ends count the same");
     a.acked(&data);
     assert_eq!(a.table.len(), 1);
+    assert_eq!(a.events(), []);
     a.acked(&reset);
+    assert_eq!(a.events(), [StreamEvent::Reset(s)]);
     assert_eq!((a.table.len(), b.table.len()), (0, 0));
 }
 
