@@ -1,8 +1,9 @@
 //! `plait perf` between two processes, and between one of ours and another's.
 
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use plait::{ClientConfig, ClientTlsConfig, Connection, Endpoint, Identity, ServerConfig, ServerTlsConfig};
@@ -474,6 +475,58 @@ fn tcp_is_told_apart() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("check that `plait perf server --tcp` runs there"), "{}", stderr(&output));
     assert_eq!(summary(&output)["ok"], false);
+}
+
+/// Carries TCP connections to `server`, each only after so long; gives the address to connect to.
+#[allow(clippy::disallowed_methods, reason = "a handshake is held up in real time")]
+fn slow_relay(server: SocketAddr, wait: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let carry = |mut from: TcpStream, mut to: TcpStream| {
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(std::net::Shutdown::Write);
+        })
+    };
+    thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                thread::sleep(wait);
+                let Ok(server) = TcpStream::connect(server) else { return };
+                let (client_reads, server_reads) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                carry(client, server);
+                carry(server_reads, client_reads);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn no_handshake_of_tcp_lies_within_the_time_of_the_load() {
+    let server = Server::start(&["--tcp"]);
+    let (wait, ca) = (Duration::from_secs(1), server.dir.path().join("ca.pem"));
+    let relay = slow_relay(server.address, wait).to_string();
+    for load in [&["-n", "10K"][..], &["-n", "10K", "-R", "-P", "2"], &["--requests", "--count", "1"]] {
+        let args = ["perf", "client", &relay, "--tcp", "--json", "--ca", ca.to_str().unwrap()];
+        let output = plait(&args).args(load).output().unwrap();
+        let told = summary(&output);
+        assert_eq!(told["ok"], true, "{load:?}: {}", stderr(&output));
+        let (load_s, handshake_s) = (number(&told["seconds"]), number(&told["handshake_ms"]) / 1e3);
+        assert!(handshake_s >= wait.as_secs_f64() && load_s < wait.as_secs_f64(), "{load:?}: {told}");
+    }
+}
+
+#[test]
+fn over_tcp_both_ways_the_controller_of_both_kernels_is_told() {
+    let told = Server::start(&["--tcp"]).told(&["--tcp", "--bidir", "-n", "1M"]);
+    let name = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").ok();
+    assert_eq!(told["congestion"].as_str(), name.as_deref().map(str::trim), "{told}");
+    // Two that differ have no name in common.
+    let reno = Server::start(&["--tcp", "--cc", "newreno"]);
+    if name.as_deref().is_some_and(|name| name.trim() != "reno") {
+        assert_eq!(reno.told(&["--tcp", "--bidir", "-n", "1M"])["congestion"], Value::Null);
+    }
 }
 
 #[test]

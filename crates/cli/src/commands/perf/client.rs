@@ -73,7 +73,9 @@ async fn over_tcp(job: LoadJob<'_>, outcome: &mut PerfOutcome) -> Result<(), Cli
     let dialer = job.ending.or(TcpDialer::new(&plan.connect, kernel)).await?;
     let directions = if plan.load.direction() == Some("both") { 2 } else { 1 };
     outcome.whole = Some(Arc::new(Meter::start()));
-    outcome.handshake_s = Some(job.ending.or(dialer.prepare(plan.streams * directions)).await?.as_secs_f64());
+    // One more for the question before the load: none of its own handshakes lies within its time.
+    let prepared = plan.streams * directions + u64::from(plan.questions == Questions::Asked);
+    outcome.handshake_s = Some(job.ending.or(dialer.prepare(prepared)).await?.as_secs_f64());
     outcome.kernel.spoken = Some(dialer.spoken());
     outcome.kernel.ours = dialer.congestion();
     if dialer.spoken() != kernel && verbosity(job.args) == Verbosity::Normal {

@@ -127,7 +127,8 @@ fn connection_summary(plan: &PerfPlan, outcome: &PerfOutcome) -> ConnectionSumma
         let sender = match plan.load.direction() {
             Some("up") => outcome.kernel.ours.clone(),
             Some("down") => outcome.kernel.theirs.clone(),
-            _ => None,
+            // Both kernels send, and nothing else tells of them.
+            _ => outcome.kernel.ours.clone().filter(|ours| Some(ours) == outcome.kernel.theirs.as_ref()),
         };
         return ConnectionSummary::of_kernel(handshake_ms, sender);
     }

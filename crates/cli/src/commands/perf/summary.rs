@@ -74,7 +74,8 @@ pub(crate) struct ConnectionSummary {
     pub(crate) extension: &'static str,
     /// The scheduler of the side that sent; none where both did, or the server did not tell.
     pub(crate) scheduler: Option<String>,
-    /// The congestion controller of the side that sent; none where both did, or the server did not tell. Over TCP the kernel's.
+    /// The congestion controller of the side that sent; none where both did, or the server did not tell. Over TCP the
+    /// kernel's, also where both sent by the same one.
     pub(crate) congestion: Option<String>,
     /// The ack path of the side that received; none where both did, or the server did not tell.
     pub(crate) ack_path: Option<String>,
