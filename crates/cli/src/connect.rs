@@ -286,10 +286,13 @@ impl Call<'_> {
             match connecting.into_0rtt() {
                 Ok((connection, accepted)) => {
                     *self.attempts = connection.attempts();
-                    let meter = Arc::clone(meter);
+                    let (meter, watched) = (Arc::clone(meter), connection.clone());
                     let task = tokio::spawn(async move {
                         let accepted = accepted.await;
-                        meter.on_handshake();
+                        // A handshake that fails refuses what went early as well.
+                        if accepted || watched.close_reason().is_none() {
+                            meter.on_handshake();
+                        }
                         accepted
                     });
                     return Ok((connection, Handshake::Early(task)));
@@ -349,14 +352,14 @@ pub(crate) fn open_further(connection: &Connection, further: Vec<IpAddr>, verbos
     });
 }
 
-/// The extension that both sides of a connection speak, as reported.
-pub(crate) fn extension_name(connection: Option<&Connection>) -> &'static str {
-    let spoken = match connection {
-        Some(connection) if connection.is_multiflow() => ExtensionName::Multiflow,
-        Some(connection) if connection.is_multipath() => ExtensionName::Multipath,
+/// The extension that both sides of a connection speak, as reported; none before the handshake, which took so long, tells.
+pub(crate) fn extension_name(connection: Option<&Connection>, handshake_s: Option<f64>) -> Option<&'static str> {
+    let spoken = match (connection?, handshake_s?) {
+        (connection, _) if connection.is_multiflow() => ExtensionName::Multiflow,
+        (connection, _) if connection.is_multipath() => ExtensionName::Multipath,
         _ => ExtensionName::None,
     };
-    spoken.name()
+    Some(spoken.name())
 }
 
 /// Whether remarks are printed.

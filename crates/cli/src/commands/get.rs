@@ -261,7 +261,7 @@ fn summary(plan: &GetPlan, outcome: &DownloadOutcome, error: Option<&CliError>) 
             [only] if plan.downloads.len() == 1 => only.sha256.clone(),
             _ => None,
         },
-        extension: connect::extension_name(connection),
+        extension: connect::extension_name(connection, meter.and_then(|meter| meter.handshake_s())),
         scheduler: outcome.theirs.as_ref().map(|theirs| theirs.scheduler.clone()),
         congestion: outcome.theirs.as_ref().map(|theirs| theirs.congestion.clone()),
         ack_path: ours.ack_path.clone(),

@@ -174,8 +174,8 @@ pub(crate) struct GetSummary {
     pub(crate) first_byte_ms: Option<f64>,
     /// Digest of the body; none where there are several, each with its own in `downloads`.
     pub(crate) sha256: Option<String>,
-    /// `multipath` or `none`, as negotiated.
-    pub(crate) extension: &'static str,
+    /// `multipath`, `multiflow` or `none`, as negotiated; none before the handshake was done.
+    pub(crate) extension: Option<&'static str>,
     /// The scheduler of the server, which sent the body; none where it did not tell.
     pub(crate) scheduler: Option<String>,
     /// The congestion controller of the server; none where it did not tell.
@@ -369,7 +369,7 @@ mod tests {
             handshake_ms: None,
             first_byte_ms: None,
             sha256: None,
-            extension: "multipath",
+            extension: Some("multipath"),
             scheduler: None,
             congestion: None,
             ack_path: "fastest".into(),

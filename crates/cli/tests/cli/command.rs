@@ -313,6 +313,8 @@ fn downloads_that_never_began_are_listed() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     let summary = summary(&output);
+    // Nothing was negotiated.
+    assert_eq!((&summary["extension"], &summary["handshake_ms"]), (&Value::Null, &Value::Null));
     let of = |at: usize| (&summary["downloads"][at]["bytes"], &summary["downloads"][at]["error"]);
     assert_eq!((of(0), of(1)), ((&0.into(), &summary["error"]), (&0.into(), &summary["error"])));
     assert!(summary["error"].is_string(), "{summary}");

@@ -139,7 +139,7 @@ fn connection_summary(plan: &PerfPlan, outcome: &PerfOutcome) -> ConnectionSumma
     };
     ConnectionSummary {
         handshake_ms,
-        extension: connect::extension_name(connection),
+        extension: connect::extension_name(connection, outcome.handshake_s),
         scheduler: sender.as_ref().map(|sender| sender.scheduler.clone()),
         congestion: sender.map(|sender| sender.congestion),
         ack_path: receiver.map(|receiver| receiver.ack_path),

@@ -70,8 +70,8 @@ pub(crate) struct LoadSummary {
 pub(crate) struct ConnectionSummary {
     /// Time until the handshake was done.
     pub(crate) handshake_ms: Option<f64>,
-    /// `multipath`, `multiflow` or `none`, as negotiated.
-    pub(crate) extension: &'static str,
+    /// `multipath`, `multiflow` or `none`, as negotiated; none before the handshake was done.
+    pub(crate) extension: Option<&'static str>,
     /// The scheduler of the side that sent; none where both did, or the server did not tell.
     pub(crate) scheduler: Option<String>,
     /// The congestion controller of the side that sent; none where both did, or the server did not tell. Over TCP the
@@ -92,7 +92,7 @@ impl ConnectionSummary {
     pub(crate) fn of_kernel(handshake_ms: Option<f64>, congestion: Option<String>) -> Self {
         Self {
             handshake_ms,
-            extension: ExtensionName::None.name(),
+            extension: Some(ExtensionName::None.name()),
             scheduler: None,
             congestion,
             ack_path: None,
