@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plait::{Connection, PathStatistics};
+use plait::{Connection, ConnectionError, PathState, PathStatistics};
 
 use crate::output::summary::PathSummary;
 use crate::units::rounded;
@@ -29,6 +29,16 @@ impl PathTable {
                 seen.why_idle = None;
             }
             self.0.insert(seen.id, seen);
+        }
+        if connection.close_reason() == Some(ConnectionError::TimedOut) {
+            self.on_silence();
+        }
+    }
+
+    /// Nothing came back until the connection gave up: no path of it works, also the only one, which cannot fail while it waits.
+    fn on_silence(&mut self) {
+        for path in self.0.values_mut().filter(|path| matches!(path.state, "active" | "backup")) {
+            path.state = PathState::Failed.name();
         }
     }
 
@@ -57,5 +67,43 @@ fn summary(path: &PathStatistics) -> PathSummary {
         packets_lost: path.packets_lost,
         acks_sent: path.ack_frames_sent,
         acks_received: path.ack_frames_received,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use plait::{Endpoint, EndpointConfig, TransportConfig};
+
+    use super::*;
+    use crate::http::FILES;
+    use crate::options::{ClientTls, Suites, Trust};
+    use crate::tls::Shown;
+    use crate::{identity, transport};
+
+    #[tokio::test]
+    async fn a_path_of_a_connection_that_timed_out_has_failed() {
+        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let shown = Shown::self_signed(&identity::fresh().unwrap(), &[], []).unwrap();
+        let server = Endpoint::server(transport::server_config(FILES, shown, Suites::All).unwrap(), any_port).unwrap();
+        let address = server.local_addr().unwrap();
+        tokio::spawn(async move { server.accept().await.unwrap().await.unwrap().closed().await });
+        let client = Endpoint::new(EndpointConfig::fresh().unwrap(), None, [any_port]).unwrap();
+        let mut config = transport::client_config(&ClientTls::new(FILES, Trust::Anybody)).unwrap();
+        let mut timing = TransportConfig::default();
+        timing.max_idle_timeout(Some(Duration::from_millis(500)));
+        config.transport_config(Arc::new(timing));
+        client.set_default_client_config(config);
+        let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+        let states = |book: &PathTable| book.paths().iter().map(|path| path.state).collect::<Vec<_>>();
+        let mut book = PathTable::default();
+        book.sample(&connection);
+        assert_eq!(states(&book), ["active"]);
+        assert_eq!(connection.closed().await, ConnectionError::TimedOut);
+        book.sample(&connection);
+        assert_eq!(states(&book), ["failed"]);
     }
 }
