@@ -36,7 +36,7 @@ fn main() {
             commit,
             policies,
         };
-        run(&request, &stop, &|_, _| {}).map(|summary| summary.text)
+        run(&request, &stop, &|_| {}).map(|summary| summary.text)
     } else if what == "swarm" || what == "workers" {
         let population = if what == "workers" { Population::Workers } else { Population::Plain };
         let (from, seeds) = (name.parse().unwrap_or(0), count.max(1));

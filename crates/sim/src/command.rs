@@ -10,7 +10,7 @@ use crate::pcap::{self, Captures, PcapError};
 use crate::plot::png;
 use crate::policies::Policies;
 use crate::report::{self, Page};
-use crate::run::Watch;
+use crate::run::{Headway, Watch};
 use crate::scenario::error::ScenarioError;
 use crate::scenario::{Traces, Tree};
 
@@ -49,6 +49,20 @@ pub struct RunRequest {
     pub commit: String,
     /// Schedulers and controllers that the file may name.
     pub policies: Policies,
+}
+
+/// How far `plait sim run` is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RunNews {
+    /// Runs of a campaign.
+    Runs {
+        /// Those that are done.
+        done: usize,
+        /// All of them.
+        total: usize,
+    },
+    /// A single run.
+    Within(Headway),
 }
 
 /// What a campaign or a run gave.
@@ -135,11 +149,11 @@ pub fn set_over(tree: &mut Tree, sets: &[String]) -> Result<(), CommandError> {
 pub fn run(
     request: &RunRequest,
     stop: &AtomicBool,
-    progress: &(dyn Fn(usize, usize) + Sync),
+    news: &(dyn Fn(RunNews) + Sync),
 ) -> Result<RunSummary, CommandError> {
     let campaign = plan(&request.file, &request.sets, request.seeds, &request.policies)?;
     if campaign.jobs.len() == 1 && request.shard == Shard::WHOLE {
-        return run_one(&campaign, request, stop);
+        return run_one(&campaign, request, stop, &|headway| news(RunNews::Within(headway)));
     }
     if !request.pcap.is_empty() {
         let runs = campaign.jobs.len();
@@ -154,7 +168,7 @@ pub fn run(
         stop,
         qlog: qlog_folder(request),
         store: store.as_ref(),
-        progress,
+        progress: &|done, total| news(RunNews::Runs { done, total }),
     };
     let rows = campaign.run(&doing)?;
     let mut files = Vec::new();
@@ -182,7 +196,12 @@ fn captures(campaign: &Campaign, request: &RunRequest, job: &Job) -> Result<Opti
     Ok(Some(Captures::open(&out.join("pcap"), ways)?))
 }
 
-fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Result<RunSummary, CommandError> {
+fn run_one(
+    campaign: &Campaign,
+    request: &RunRequest,
+    stop: &AtomicBool,
+    headway: &dyn Fn(Headway),
+) -> Result<RunSummary, CommandError> {
     let Some(job) = campaign.jobs.first() else { return Err(CommandError::Usage("there is nothing to run".into())) };
     let stamp = store::stamp(campaign, &request.commit);
     if let Some(out) = &request.out {
@@ -191,7 +210,13 @@ fn run_one(campaign: &Campaign, request: &RunRequest, stop: &AtomicBool) -> Resu
     }
     let (observers, logs) = QlogFiles::open(qlog_folder(request).as_deref(), job)?;
     let mut captures = captures(campaign, request, job)?;
-    let watch = Watch { series: request.out.is_some(), observers, captures: captures.as_mut(), stop: Some(stop) };
+    let watch = Watch {
+        series: request.out.is_some(),
+        observers,
+        captures: captures.as_mut(),
+        stop: Some(stop),
+        headway: Some(headway),
+    };
     let outcome = campaign.one(job, watch)?;
     if outcome.was_stopped() {
         return Err(CampaignError::Stopped.into());
@@ -346,16 +371,16 @@ mod tests {
             commit: "x".into(),
             policies: Policies::new(),
         };
-        let result = |seeds, link| run(&request(seeds, link), &AtomicBool::new(false), &|_, _| ());
+        let result = |seeds, link| run(&request(seeds, link), &AtomicBool::new(false), &|_| ());
         for (seeds, link, says) in [(2, "all", "this is a campaign of 2"), (1, "path.1", "accepted: all, path.0,")] {
             let error = result(seeds, link).unwrap_err();
             assert!(error.is_usage() && error.to_string().contains(says), "{error}");
         }
         let beneath = RunRequest { out: Some(file.join("out")), pcap: Vec::new(), ..request(2, "") };
-        let error = run(&beneath, &AtomicBool::new(false), &|_, _| ()).unwrap_err().to_string();
+        let error = run(&beneath, &AtomicBool::new(false), &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with("--out ") && error.ends_with("choose a folder that may be written"), "{error}");
         let missing = RunRequest { file: home.join("nothing.toml"), ..request(1, "") };
-        let error = run(&missing, &AtomicBool::new(false), &|_, _| ()).unwrap_err().to_string();
+        let error = run(&missing, &AtomicBool::new(false), &|_| ()).unwrap_err().to_string();
         assert!(error.ends_with("check the name of the scenario file"), "{error}");
         let files = result(1, "path.0.up").unwrap().files;
         let captured = ["path0.pcapng", "keys.log"].map(|name| home.join("out/pcap").join(name));

@@ -51,6 +51,30 @@ pub struct Watch<'a> {
     pub captures: Option<&'a mut Captures>,
     /// Set from outside to end the run early.
     pub stop: Option<&'a AtomicBool>,
+    /// Hears how far the run is, many times a second of its own.
+    pub headway: Option<&'a dyn Fn(Headway)>,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Headway {
+    /// Virtual time since its start.
+    pub elapsed: Duration,
+    /// Bytes that the receiver has.
+    pub verified_bytes: u64,
+    /// Share of the load that is done, from 0 to 1: by bytes, else by the time that it takes at least.
+    pub share: f64,
+}
+
+impl Headway {
+    fn new(load: &Load, elapsed: Duration, verified_bytes: u64) -> Self {
+        let (done, whole) = match *load {
+            Load::Download { bytes } | Load::Upload { bytes } => (verified_bytes as f64, bytes as f64),
+            Load::Requests { interval, count, .. } => (elapsed.as_secs_f64(), interval.as_secs_f64() * count as f64),
+            Load::DownloadFor { duration } => (elapsed.as_secs_f64(), duration.as_secs_f64()),
+        };
+        Self { elapsed, verified_bytes, share: if whole > 0.0 { (done / whole).min(1.0) } else { 1.0 } }
+    }
 }
 
 /// Runs a scenario with a seed.
@@ -118,6 +142,7 @@ struct Running<'a> {
     /// The first bound that was seen passed while it ran.
     passed: Option<Fault>,
     stop: Option<&'a AtomicBool>,
+    headway: Option<&'a dyn Fn(Headway)>,
     taps: Option<Taps<'a>>,
 }
 
@@ -165,7 +190,7 @@ impl<'a> Running<'a> {
         }
         let cross = CrossTraffic::new(scenario, &wires, &mut world, key_log);
         let series = watch.series.then(|| Series::new(SERIES_INTERVAL, cross.labels()));
-        let (stalls, stop) = (Stalls::default(), watch.stop);
+        let (stalls, stop, headway) = (Stalls::default(), watch.stop, watch.headway);
         Ok(Self {
             scenario,
             world,
@@ -179,6 +204,7 @@ impl<'a> Running<'a> {
             cross,
             passed: None,
             stop,
+            headway,
             taps,
         })
     }
@@ -237,6 +263,9 @@ impl<'a> Running<'a> {
             taps.take(&mut self.world.net);
         }
         let bytes = self.verified_bytes();
+        if let Some(tell) = self.headway {
+            tell(Headway::new(&self.scenario.load, now.since_origin(), bytes));
+        }
         let hosts = [self.client, self.server].into_iter().filter_map(|host| self.world.host::<PlaitHost>(host));
         let passed = hosts.filter_map(|host| oracle::census(host.path_counts())).next();
         self.passed = self.passed.take().or(passed);

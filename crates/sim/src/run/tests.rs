@@ -1,12 +1,14 @@
 //! Runs of small scenarios: they finish in the time that the links allow, the same way each time.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use plait_base::Instant;
 
 use super::outcome::{End, Outcome};
 use super::series::{CrossSample, Sample};
-use super::{Watch, run};
+use super::{Headway, Watch, run};
+use crate::host::app::Load;
 use crate::scenario::{Scenario, Traces, Tree};
 
 fn scenario(text: &str, set: &[(&str, &str)]) -> Scenario {
@@ -33,6 +35,23 @@ fn outcome(text: &str, set: &[(&str, &str)], seed: u64) -> Outcome {
     let outcome = run(&scenario(text, set), seed, Watch::default()).unwrap();
     assert_eq!(outcome.faults, [], "{outcome:?}");
     outcome
+}
+
+#[test]
+fn a_run_tells_how_far_it_is_and_goes_as_without() {
+    let told = RefCell::new(Vec::new());
+    let tell = |headway: Headway| told.borrow_mut().push(headway);
+    let watched = run(&scenario(TWO, &[]), 1, Watch { headway: Some(&tell), ..Watch::default() }).unwrap();
+    assert_eq!(watched.digest, outcome(TWO, &[], 1).digest, "watching changes nothing");
+    let told = told.into_inner();
+    // Twenty times a second, and at the end.
+    assert!(told.len() > 10 && told.is_sorted_by_key(|headway| headway.elapsed), "{told:?}");
+    assert!(told.is_sorted_by(|a, b| a.share <= b.share && a.verified_bytes <= b.verified_bytes), "{told:?}");
+    let last = told.last().map(|headway| (headway.verified_bytes, headway.share));
+    assert_eq!(last, Some((2_000_000, 1.0)));
+    let of = |load, elapsed_s| Headway::new(&load, Duration::from_secs(elapsed_s), 7).share;
+    assert_eq!(of(Load::DownloadFor { duration: Duration::from_secs(8) }, 2), 0.25);
+    assert_eq!(of(Load::Download { bytes: 0 }, 2), 1.0);
 }
 
 #[test]

@@ -3,18 +3,18 @@
 pub(crate) mod args;
 mod documents;
 pub(crate) mod json;
+mod progress;
 
 use std::fs::File;
-use std::io::{IsTerminal, Read, Write, stderr};
+use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use plait_sim::Policies;
 use plait_sim::campaign::{CampaignError, Shard, merge};
-use plait_sim::command::{self, CommandError, Pictures, RunRequest, RunSummary};
+use plait_sim::command::{self, CommandError, Pictures, RunNews, RunRequest, RunSummary};
 use plait_sim::figures::claim::Reference;
 use plait_sim::figures::{self, FigureFiles, FigureRequest, RanWith};
 use plait_sim::files::write_whole;
@@ -23,9 +23,11 @@ use serde_json::{Value, json};
 
 use crate::clock::Clock;
 use crate::error::CliError;
-use crate::output::{eprint_line, print_json, print_text};
+use crate::output::{print_json, print_text};
 use crate::stop;
-use args::{ShowArgs, SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
+pub(crate) use progress::RunProgress;
+
+use args::{SimCommand, SimFigureArgs, SimMergeArgs, SimRunArgs, SimSwarmArgs};
 
 /// How long a run or a file may take to end after Ctrl-C, before we leave without it.
 const STOP_TIME: Duration = Duration::from_secs(2);
@@ -170,80 +172,6 @@ pub(crate) fn pictures(png: bool) -> Pictures {
     if png { Pictures::Png } else { Pictures::None }
 }
 
-/// Runs of a part between two lines where there is no terminal for a bar.
-const RUNS_A_LINE: usize = 25;
-
-/// Time between two lines of progress where there is no terminal.
-const LINE_PERIOD: Duration = Duration::from_secs(10);
-
-/// Shows how many runs are done: a bar on a terminal, a line now and then elsewhere, and an object a run for programs that
-/// want them.
-pub(crate) struct RunProgress {
-    bar: ProgressBar,
-    show: ShowArgs,
-    clock: Clock,
-    /// When the next line is due; none on a terminal.
-    next_line: Option<Mutex<Duration>>,
-}
-
-impl RunProgress {
-    pub(crate) fn new(show: ShowArgs) -> Self {
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
-        let on_terminal = stderr().is_terminal();
-        let bar = match on_terminal {
-            true => ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
-            false => ProgressBar::hidden(),
-        };
-        let next_line = (!on_terminal).then_some(Mutex::new(LINE_PERIOD));
-        Self { bar, show, clock: Clock::start(), next_line }
-    }
-
-    /// The same, with a line now and then where there is neither terminal nor program.
-    fn on_step(&self, part: &str, done: usize, total: usize) {
-        if self.bar.is_hidden() && !self.show.is_json() && done.is_multiple_of(RUNS_A_LINE) {
-            // What nobody reads is not missed.
-            let _ = writeln!(stderr(), "{part}: {done} of at most {total} runs");
-        }
-        self.on_run(Some(part), done, total);
-    }
-
-    pub(crate) fn on_run(&self, part: Option<&str>, done: usize, total: usize) {
-        // How long it is comes first: every change is drawn.
-        self.bar.set_length(total as u64);
-        self.bar.set_position(done as u64);
-        self.bar.set_message(part.unwrap_or_default().to_owned());
-        self.line(part, done, total).iter().for_each(|line| eprint_line(line));
-        if self.show.json_stream {
-            // What cannot be printed now cannot be at the end either, and is told then.
-            let _ = print_json(&json!({ "event": "progress", "part": part, "done": done, "total": total }));
-        }
-    }
-}
-
-impl RunProgress {
-    /// Prints something above the bar.
-    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.bar.suspend(print)
-    }
-
-    /// The bar goes.
-    pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    /// A line that says how far it is, when one is due.
-    fn line(&self, part: Option<&str>, done: usize, total: usize) -> Option<String> {
-        let (mut next, now) =
-            (self.next_line.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner), self.clock.elapsed());
-        if now < *next {
-            return None;
-        }
-        *next = now + LINE_PERIOD;
-        let part = part.map(|part| format!("{part}: ")).unwrap_or_default();
-        Some(format!("{part}{done} of {total} runs done after {:.0} s", now.as_secs_f64()))
-    }
-}
-
 fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Result<Output, CliError> {
     let request = RunRequest {
         file: args.file.clone(),
@@ -259,8 +187,11 @@ fn run_scenario(args: &SimRunArgs, policies: &Policies, stop: &AtomicBool) -> Re
         policies: policies.clone(),
     };
     let progress = RunProgress::new(args.show);
-    let summary = command::run(&request, stop, &|done, total| progress.on_run(None, done, total));
-    progress.bar.finish_and_clear();
+    let summary = command::run(&request, stop, &|news| match news {
+        RunNews::Runs { done, total } => progress.on_run(None, done, total),
+        RunNews::Within(headway) => progress.on_headway(headway),
+    });
+    progress.finish();
     let RunSummary { text, rows, files, ok } = summary?;
     let runs: Vec<_> = rows.iter().map(json::row).collect();
     let failure = CliError::running(
@@ -301,7 +232,7 @@ fn run_swarm(args: &SimSwarmArgs, stop: &AtomicBool) -> Result<Output, CliError>
         Some(part) => progress.on_step(part, done, total),
         None => progress.on_run(None, done, total),
     });
-    progress.bar.finish_and_clear();
+    progress.finish();
     let summary = summary?;
     let failures = summary.failures.iter().map(|(seed, failure)| json!({ "seed": seed, "story": failure.story }));
     let failures: Vec<_> = failures.collect();
@@ -369,11 +300,11 @@ fn make_figures(args: &SimFigureArgs, policies: &Policies, stop: &AtomicBool) ->
         seconds.push(clock.seconds());
         if for_people {
             let text = format!("{}  took {:.1} s on {} threads\n", figure.text(), seconds[made.len()], request.jobs);
-            progress.bar.suspend(|| print_text(&text))?;
+            progress.suspend(|| print_text(&text))?;
         }
         made.push(figure);
     }
-    progress.bar.finish_and_clear();
+    progress.finish();
     let claims_rows: String = made.iter().map(FigureFiles::markdown).collect();
     let further = made.iter().flat_map(|made| &made.figure.tables).map(|table| format!("\n{}", table.markdown()));
     let table = format!("{}{claims_rows}{}", figures::MARKDOWN_HEAD, further.collect::<String>());
@@ -423,16 +354,6 @@ mod tests {
             assert!(text.contains(&format!(": {}\n", names.join(", "))), "{names:?}: {text}");
         }
         assert!(text.contains("; newreno, cubic, bbr: uncoupled): "), "{text}");
-    }
-
-    #[test]
-    fn without_a_terminal_a_line_now_and_then() {
-        let show = ShowArgs { json: false, json_stream: false };
-        let due = |at| RunProgress { next_line: Some(Mutex::new(at)), ..RunProgress::new(show) };
-        let progress = due(Duration::ZERO);
-        let line = progress.line(Some("fig"), 3, 10).unwrap();
-        assert!(line.starts_with("fig: 3 of 10 runs done after "), "{line}");
-        assert_eq!((progress.line(None, 4, 10), due(Duration::MAX).line(None, 1, 2)), (None, None));
     }
 
     #[test]
