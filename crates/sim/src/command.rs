@@ -378,7 +378,22 @@ mod tests {
         }
         let beneath = RunRequest { out: Some(file.join("out")), pcap: Vec::new(), ..request(2, "") };
         let error = run(&beneath, &AtomicBool::new(false), &|_| ()).unwrap_err().to_string();
-        assert!(error.starts_with("--out ") && error.ends_with("choose a folder that may be written"), "{error}");
+        assert!(
+            error.starts_with("--out ") && error.ends_with("check that its folder exists and may be written"),
+            "{error}"
+        );
+        #[cfg(target_os = "linux")]
+        {
+            let full = home.join("full");
+            fs::create_dir_all(&full).unwrap();
+            std::os::unix::fs::symlink("/dev/full", full.join("series.csv")).unwrap();
+            let no_room = RunRequest { out: Some(full), pcap: Vec::new(), ..request(1, "") };
+            let error = run(&no_room, &AtomicBool::new(false), &|_| ()).unwrap_err().to_string();
+            assert!(
+                error.contains("series.csv: No space left") && error.contains("; make room on its disk"),
+                "{error}"
+            );
+        }
         let missing = RunRequest { file: home.join("nothing.toml"), ..request(1, "") };
         let error = run(&missing, &AtomicBool::new(false), &|_| ()).unwrap_err().to_string();
         assert!(error.ends_with("check the name of the scenario file"), "{error}");

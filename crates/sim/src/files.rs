@@ -58,6 +58,19 @@ impl Iterator for Lines {
     }
 }
 
+/// What to try where the file system refuses.
+pub fn remedy(error: &io::Error) -> &'static str {
+    use io::ErrorKind::{
+        FileTooLarge, NotADirectory, NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull,
+    };
+    match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => "make room on its disk, or choose a folder on another one",
+        PermissionDenied | ReadOnlyFilesystem => "choose a folder that may be written",
+        NotFound | NotADirectory => "check that its folder exists and may be written",
+        _ => "check its folder and the disk, or choose another folder",
+    }
+}
+
 fn too_large(what: &str) -> io::Error {
     io::Error::other(format!("{what} than {} MiB, which is more than is read", READ_BYTES_MAX >> 20))
 }
@@ -97,6 +110,15 @@ mod tests {
     fn a_file_without_end_is_not_read_for_ever() {
         let error = read_whole(Path::new("/dev/zero")).unwrap_err().to_string();
         assert!(error.contains("more than 64 MiB"), "{error}");
+    }
+
+    #[test]
+    fn what_the_file_system_refuses_has_a_remedy() {
+        let of = |kind: io::ErrorKind| remedy(&kind.into());
+        assert!(of(io::ErrorKind::StorageFull).starts_with("make room on its disk"));
+        assert_eq!(of(io::ErrorKind::ReadOnlyFilesystem), "choose a folder that may be written");
+        assert!(of(io::ErrorKind::NotFound).contains("its folder exists"));
+        assert!(of(io::ErrorKind::Other).contains("choose another folder"));
     }
 
     #[test]

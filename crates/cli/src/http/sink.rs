@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use plait_sim::files::remedy;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
@@ -138,7 +139,7 @@ impl Target {
                 };
                 opened.map_err(|error| {
                     let what = format!("{} cannot be written ({error})", path.display());
-                    CliError::running(what, "choose a folder that exists and may be written with -o")
+                    CliError::running(what, format!("{}, or name another file with -o", remedy(&error)))
                 })
             }
         }
@@ -168,7 +169,7 @@ impl Target {
             Self::Stdout => io::stdout().lock().flush().map_err(|error| unprinted(&error)),
             Self::File { temporary, path } => match temporary.persist(&path) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(CliError::running(format!("{}: {}", path.display(), error.error), "is it in use?")),
+                Err(error) => Err(broken(&path, &error.error)),
             },
         }
     }
@@ -181,7 +182,7 @@ fn unprinted(error: &io::Error) -> CliError {
 }
 
 fn broken(path: &Path, error: &io::Error) -> CliError {
-    CliError::running(format!("{}: {error}", path.display()), "is the disk full?")
+    CliError::running(format!("{}: {error}", path.display()), remedy(error))
 }
 
 /// A file in the same folder, so that renaming it is one step; it has the rights of the old one or of any new file.
@@ -248,6 +249,17 @@ mod tests {
         let open = async |path: PathBuf| Sink::open(&Destination::File(path)).await.unwrap_err().to_string();
         assert!(open(dir.path().to_owned()).await.contains("is a folder"));
         assert!(open(dir.path().join("none/body")).await.contains("cannot be written"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn full_disks_and_places_that_cannot_be_written_say_what_to_try() {
+        let mut full = Sink::open(&Destination::File("/dev/full".into())).await.unwrap();
+        full.push(Bytes::from_static(b"ab")).await.unwrap();
+        let error = full.finish().await.unwrap_err().to_string();
+        assert!(error.contains("No space left") && error.contains("; make room on its disk"), "{error}");
+        let nowhere = Sink::open(&Destination::File("/proc/none/body".into())).await.unwrap_err().to_string();
+        assert!(nowhere.contains("; check that its folder exists and may be written, or name another"), "{nowhere}");
     }
 
     #[cfg(unix)]

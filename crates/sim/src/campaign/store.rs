@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::row::{HEAD, Row, csv_line, split_csv};
 use super::{Campaign, Shard};
-use crate::files::{Lines, write_whole};
+use crate::files::{Lines, remedy, write_whole};
 
 /// How a stamp begins, and what stands before the commit in it.
 pub(crate) const STAMP: &str = "# plait sim,";
@@ -28,7 +28,7 @@ pub struct Store {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The file system refused.
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}; {}", remedy(error))]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum StoreError {
         error: std::io::Error,
     },
     /// The folder for results cannot be made.
-    #[error("--out {path}: {error}; choose a folder that may be written")]
+    #[error("--out {path}: {error}; {}", remedy(error))]
     Folder {
         /// The folder that was asked for.
         path: PathBuf,

@@ -17,7 +17,7 @@ use plait_sim::campaign::{CampaignError, Shard, merge};
 use plait_sim::command::{self, CommandError, Pictures, RunNews, RunRequest, RunSummary};
 use plait_sim::figures::claim::Reference;
 use plait_sim::figures::{self, FigureFiles, FigureRequest, RanWith};
-use plait_sim::files::write_whole;
+use plait_sim::files::{remedy, write_whole};
 use plait_sim::swarm::{self, Population, SwarmRequest};
 use serde_json::{Value, json};
 
@@ -338,7 +338,7 @@ pub(crate) fn claims(made: &[FigureFiles], seconds: &[f64]) -> Vec<Value> {
 }
 
 fn unwritable(out: &Path, error: &std::io::Error) -> CliError {
-    CliError::running(format!("{}: {error}", out.display()), "choose another folder with --out")
+    CliError::running(format!("--out {}: {error}", out.display()), remedy(error))
 }
 
 #[cfg(test)]
