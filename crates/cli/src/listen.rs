@@ -106,21 +106,87 @@ fn endpoint(args: &ListenArgs, service: Service, shown: Shown) -> Result<Endpoin
 }
 
 fn bind(settings: EndpointConfig, config: ServerConfig, listen: &[SocketAddr]) -> Result<Endpoint, CliError> {
-    let fail = |error: &dyn std::fmt::Display| CliError::running(format!("cannot listen: {error}"), "see --listen");
+    let fail = |at: usize, error: &dyn std::fmt::Display| match listen
+        .get(at)
+        .and_then(|address| taken(*address, &listen[..at]))
+    {
+        Some(other) => CliError::running(
+            format!("cannot listen: --listen {} is within --listen {other}", listen[at]),
+            "name one of the two, or another port",
+        ),
+        None => CliError::running(format!("cannot listen: {error}"), "see --listen"),
+    };
+    let open = |address: SocketAddr| match versions(address, listen) {
+        Versions::Own => Bind::address(address).only_v6(),
+        Versions::Both => Bind::address(address),
+    };
     let (first, rest) = match listen.split_first() {
         Some((first, rest)) => (*first, rest),
         None => (SocketAddr::from((Ipv6Addr::UNSPECIFIED, DEFAULT_PORT)), listen),
     };
-    let endpoint = match Endpoint::new(settings.clone(), Some(config.clone()), [first]) {
+    let endpoint = match Endpoint::new(settings.clone(), Some(config.clone()), [open(first)]) {
         // No IPv6 on this machine.
         Err(_) if listen.is_empty() => {
             Endpoint::new(settings, Some(config), [SocketAddr::from((Ipv4Addr::UNSPECIFIED, DEFAULT_PORT))])
         }
         result => result,
     };
-    let endpoint = endpoint.map_err(|error| fail(&error))?;
-    for address in rest {
-        endpoint.add_socket(Bind::from(*address)).map_err(|error| fail(&error))?;
+    let endpoint = endpoint.map_err(|error| fail(0, &error))?;
+    for (at, address) in rest.iter().enumerate() {
+        endpoint.add_socket(open(*address)).map_err(|error| fail(at + 1, &error))?;
     }
     Ok(endpoint)
+}
+
+/// What a socket takes that listens on an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Versions {
+    /// The IP version of the address.
+    Own,
+    /// IPv4 as well, on the wildcard address of IPv6 where the system can.
+    Both,
+}
+
+/// What `address` takes among `all` that are listened on: `[::]` leaves IPv4 to another one of its port.
+pub(crate) fn versions(address: SocketAddr, all: &[SocketAddr]) -> Versions {
+    let is_v4_of_port = |other: &SocketAddr| other.is_ipv4() && other.port() == address.port();
+    let is_shared = address.port() != 0 && all.iter().any(is_v4_of_port);
+    if address.is_ipv6() && address.ip().is_unspecified() && !is_shared { Versions::Both } else { Versions::Own }
+}
+
+/// The one of `before` that has what `address` asks for.
+fn taken(address: SocketAddr, before: &[SocketAddr]) -> Option<SocketAddr> {
+    let overlaps = |other: &&SocketAddr| {
+        let is_wild = other.ip().is_unspecified() || address.ip().is_unspecified();
+        other.port() == address.port()
+            && (other.ip() == address.ip() || is_wild && other.is_ipv4() == address.is_ipv4())
+    };
+    before.iter().filter(|_| address.port() != 0).find(overlaps).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ipv4_is_left_to_whoever_has_the_port() {
+        let of = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let both = [of("0.0.0.0:5"), of("[::]:5")];
+        assert_eq!(both.map(|address| versions(address, &both)), [Versions::Own, Versions::Own]);
+        for other in ["0.0.0.0:6", "[::1]:5", "127.0.0.1:0"] {
+            assert_eq!(versions(of("[::]:5"), &[of("[::]:5"), of(other)]), Versions::Both, "{other}");
+        }
+        assert_eq!(versions(of("[::]:0"), &[of("0.0.0.0:0"), of("[::]:0")]), Versions::Both, "on ports of their own");
+    }
+
+    #[test]
+    fn what_is_asked_for_twice_is_found() {
+        let of = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let before = [of("127.0.0.1:5"), of("[::]:6")];
+        assert_eq!(taken(of("0.0.0.0:5"), &before), Some(before[0]));
+        assert_eq!(taken(of("[::1]:6"), &before), Some(before[1]));
+        for free in ["127.0.0.2:5", "127.0.0.1:7", "127.0.0.1:0", "0.0.0.0:6"] {
+            assert_eq!(taken(of(free), &before), None, "{free}");
+        }
+    }
 }

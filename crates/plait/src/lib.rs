@@ -48,7 +48,7 @@ pub use datagram::SendDatagramError;
 pub use endpoint::{Accept, ConnectError, Endpoint, EndpointError, Incoming, IncomingFuture, RetryError};
 pub use entropy::NoEntropy;
 pub use interfaces::{LocalAddress, addresses_of, usable_addresses};
-pub use net::{BindError, SocketOptions};
+pub use net::{BindError, SocketOptions, Wildcard};
 pub use path::{OpenPath, OpenPathError, Path, PathEvents, PathTuple};
 pub use registry::{
     ACK_ROUTES, CONGESTION_CONTROLLERS, PATH_POLICIES, REINJECTIONS, SCHEDULERS, ack_route, congestion_controller,

@@ -19,6 +19,7 @@ use super::pipe::{PipeReader, PipeWriter, plain};
 use crate::clock::Clock;
 use crate::connect::certificate_refused;
 use crate::error::CliError;
+use crate::listen::{Versions, versions};
 use crate::names::CongestionName;
 use crate::options::{ConnectPlan, Locals};
 use crate::tls::{self, Shown};
@@ -338,15 +339,22 @@ pub(crate) fn listen(
     addresses: &[SocketAddr],
     congestion: Option<CongestionName>,
 ) -> io::Result<Vec<TcpListener>> {
-    addresses.iter().map(|address| listener(kernel, *address, congestion.map(kernel_name))).collect()
+    let one =
+        |address: &SocketAddr| listener(kernel, *address, versions(*address, addresses), congestion.map(kernel_name));
+    addresses.iter().map(one).collect()
 }
 
-fn listener(kernel: Kernel, address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpListener> {
+fn listener(
+    kernel: Kernel,
+    address: SocketAddr,
+    versions: Versions,
+    congestion: Option<&str>,
+) -> io::Result<TcpListener> {
     let socket = socket(kernel, address)?;
     // Accepted connections and their subflows inherit it.
     set_congestion(&socket, congestion)?;
     if address.is_ipv6() {
-        socket.set_only_v6(false)?;
+        socket.set_only_v6(versions == Versions::Own)?;
     }
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;

@@ -273,6 +273,27 @@ fn early_data_is_told() {
 }
 
 #[test]
+fn both_wildcards_share_a_port() {
+    // A port that is free now.
+    let Ok(free) = UdpSocket::bind("[::]:0") else { return };
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let (v4, v6) = (format!("0.0.0.0:{port}"), format!("[::]:{port}"));
+    for wildcards in [[&v4, &v6], [&v6, &v4]] {
+        let _server = Server::start(&["--listen", wildcards[0], "--listen", wildcards[1]]);
+        for host in ["127.0.0.1", "[::1]"] {
+            let url = format!("https://{host}:{port}/hello");
+            let output = run(&["get", &url, "--insecure", "--single", "-o", "-"]);
+            assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"hello\n"[..]), "{}", stderr(&output));
+        }
+    }
+    // What cannot go together is named as what it is.
+    let output = run(&["serve", "--quiet", "--listen", &v4, "--listen", &format!("127.0.0.1:{port}")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(&format!("is within --listen {v4}; name one")), "{}", stderr(&output));
+}
+
+#[test]
 fn what_the_server_lacks_leaves_no_file() {
     let server = Server::start(&[]);
     let folder = server.downloads();

@@ -14,6 +14,6 @@ mod tests;
 pub(crate) use batch::{ReceiveBatch, ReceivedMessage};
 pub(crate) use quinn_udp::EcnCodepoint;
 pub(crate) use report::{Obstacle, Reports};
-pub use socket::{BindError, SocketOptions};
+pub use socket::{BindError, SocketOptions, Wildcard};
 pub(crate) use socket::{Outgoing, SendOutcome, Socket};
 pub(crate) use spare::SpareBuffers;

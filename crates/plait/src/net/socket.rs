@@ -13,6 +13,8 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 pub struct SocketOptions {
     /// Interface to bind to (`SO_BINDTODEVICE`); where the system forbids it the address alone decides.
     pub interface: Option<String>,
+    /// Whether a wildcard address of IPv6 takes IPv4 as well, where the system can.
+    pub wildcard: Wildcard,
     /// Kernel send buffer asked for, bytes.
     pub send_buffer_bytes: usize,
     /// Kernel receive buffer asked for, bytes.
@@ -21,8 +23,23 @@ pub struct SocketOptions {
 
 impl Default for SocketOptions {
     fn default() -> Self {
-        Self { interface: None, send_buffer_bytes: 4 << 20, receive_buffer_bytes: 4 << 20 }
+        Self {
+            interface: None,
+            wildcard: Wildcard::BothVersions,
+            send_buffer_bytes: 4 << 20,
+            receive_buffer_bytes: 4 << 20,
+        }
     }
+}
+
+/// The IP versions of a socket on the wildcard address of IPv6.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wildcard {
+    /// IPv4 as well, where the system can.
+    #[default]
+    BothVersions,
+    /// IPv6 alone: another socket may have the port for IPv4.
+    OnlyV6,
 }
 
 /// Why a socket could not be made.
@@ -155,6 +172,14 @@ impl Socket {
         return None;
     }
 
+    /// What it speaks where it has the wildcard address of IPv6.
+    pub(crate) fn wildcard(&self) -> Wildcard {
+        match socket2::SockRef::from(self.io.socket()).only_v6() {
+            Ok(true) => Wildcard::OnlyV6,
+            Ok(false) | Err(_) => Wildcard::BothVersions,
+        }
+    }
+
     pub(super) fn io(&self) -> &Polled {
         &self.io
     }
@@ -245,7 +270,8 @@ fn bind_std(address: SocketAddr, options: &SocketOptions, port: Port) -> Result<
         socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None).map_err(other)?;
     if address.is_ipv6() {
         // Not every system can; then IPv6 alone is served.
-        let _ = socket.set_only_v6(!address.ip().is_unspecified());
+        let takes_both = address.ip().is_unspecified() && options.wildcard == Wildcard::BothVersions;
+        let _ = socket.set_only_v6(!takes_both);
     }
     if let Some(name) = &options.interface {
         bind_device(&socket, name)?;

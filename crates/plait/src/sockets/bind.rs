@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::net::{BindError, Socket, SocketOptions};
+use crate::net::{BindError, Socket, SocketOptions, Wildcard};
 
 /// A socket to be: an address, perhaps with the interface that has it, or a socket that the application made.
 ///
@@ -38,6 +38,13 @@ impl Bind {
     #[must_use]
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.options.interface = Some(name.into());
+        self
+    }
+
+    /// Takes IPv6 alone where the address is `[::]`, so that another socket may have the port for IPv4.
+    #[must_use]
+    pub fn only_v6(mut self) -> Self {
+        self.options.wildcard = Wildcard::OnlyV6;
         self
     }
 

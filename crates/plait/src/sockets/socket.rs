@@ -11,7 +11,7 @@ use super::claims::Claims;
 use super::gathered::Gathered;
 use super::listeners::Listeners;
 use super::test_fault::TestFault;
-use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedMessage, SendOutcome, Socket};
+use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedMessage, SendOutcome, Socket, Wildcard};
 
 /// A socket, and the connections that wait until it can send again.
 ///
@@ -20,6 +20,8 @@ use crate::net::{EcnCodepoint, Outgoing, ReceiveBatch, ReceivedMessage, SendOutc
 pub(crate) struct SharedSocket {
     socket: Socket,
     local: SocketAddr,
+    /// What it speaks on the wildcard address of IPv6.
+    wildcard: Wildcard,
     interface: Option<String>,
     waiting: Arc<WaitingTasks>,
     pub(super) relay: Waker,
@@ -56,8 +58,8 @@ impl SharedSocket {
         let relay = Waker::from(waiting.clone());
         let (local, interface) = (plain(socket.local_addr()), socket.interface());
         let (fault, listeners, claims) = (TestFault::default(), Listeners::default(), Claims::default());
-        let gathered = Gathered::default();
-        Self { socket, local, interface, waiting, relay, fault, listeners, claims, gathered, worker: None }
+        let (gathered, wildcard) = (Gathered::default(), socket.wildcard());
+        Self { socket, local, wildcard, interface, waiting, relay, fault, listeners, claims, gathered, worker: None }
     }
 
     /// A socket that was made within the runtime of one of the threads that serve paths.
@@ -89,9 +91,10 @@ impl SharedSocket {
         self.local.ip().is_unspecified()
     }
 
-    /// True when datagrams from or to `address` can use this socket. An IPv6 wildcard socket speaks IPv4 too.
+    /// True when datagrams from or to `address` can use this socket. An IPv6 wildcard socket may speak IPv4 too.
     pub(crate) fn speaks_to(&self, address: &SocketAddr) -> bool {
-        self.local.is_ipv4() == address.is_ipv4() || (self.local.is_ipv6() && self.is_wildcard())
+        let speaks_both = self.local.is_ipv6() && self.is_wildcard() && self.wildcard == Wildcard::BothVersions;
+        self.local.is_ipv4() == address.is_ipv4() || speaks_both
     }
 
     pub(crate) fn max_segments(&self) -> usize {
@@ -261,7 +264,7 @@ pub(crate) fn ecn_to_socket(mark: Ecn) -> EcnCodepoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bind;
+    use crate::{Bind, BindError};
 
     fn sends(socket: &SharedSocket, remote: SocketAddr, bytes: &[u8]) -> bool {
         let out = Outgoing { remote, source: None, ecn: None, bytes, segment_bytes: None };
@@ -295,5 +298,20 @@ mod tests {
         assert!(socket.poll_end_turn(&Context::from_waker(Waker::noop())).is_ready());
         assert!(sends(&socket, remote, &[6; 50]) && !socket.has_gathered());
         assert_eq!([receive(), receive(), receive()], [(4, 50), (5, 50), (6, 50)]);
+    }
+
+    #[tokio::test]
+    async fn two_wildcards_share_a_port_where_one_takes_ipv6_alone() {
+        let of = |bind: Bind| bind.open().map(SharedSocket::new);
+        let both = of(Bind::address("[::]:0".parse().unwrap()));
+        let (Ok(both), Ok(v4)) = (both, of(Bind::address("0.0.0.0:0".parse().unwrap()))) else { return };
+        let v6 = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), v4.local().port());
+        assert!(matches!(of(Bind::address(v6)), Err(BindError::InUse(_))));
+        let v6 = of(Bind::address(v6).only_v6()).unwrap();
+        let (friend_v4, friend_v6): (SocketAddr, SocketAddr) =
+            ("127.0.0.1:9".parse().unwrap(), "[::1]:9".parse().unwrap());
+        assert_eq!([&v4, &v6].map(|socket| socket.speaks_to(&friend_v4)), [true, false]);
+        assert_eq!([&v4, &v6].map(|socket| socket.speaks_to(&friend_v6)), [false, true]);
+        assert!(both.speaks_to(&friend_v4) && both.speaks_to(&friend_v6));
     }
 }
