@@ -223,7 +223,7 @@ pub(crate) struct InteropArgs {
 /// How a client connects.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConnectArgs {
-    /// Local address or interface of a path; repeatable, the first is the initial path
+    /// Local address (fe80::1%eth0 where it is link-local) or interface of a path; repeatable, the first is the initial path
     /// [default: every usable interface that has a route]
     #[arg(long, value_name = "ADDR|IFACE", conflicts_with = "single", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) path: Vec<String>,

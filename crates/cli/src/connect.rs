@@ -20,6 +20,7 @@ use crate::options::{BeginOver, ConnectPlan, EarlyData, Locals, PreferredVersion
 use crate::output::eprint_line;
 use crate::service::Service;
 use crate::transport;
+use crate::zone::{self, ZonedAddress};
 
 /// How long a closing connection may take to say goodbye.
 pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -129,15 +130,26 @@ pub(crate) async fn connect(
     Ok(Connected { connection, endpoint: call.caller.endpoint, remote, further, meter, handshake })
 }
 
-/// The host's addresses; those that suit the first named path come first.
-async fn addresses(plan: &ConnectPlan) -> Result<Vec<SocketAddr>, CliError> {
-    let host = plan.host.trim_start_matches('[').trim_end_matches(']');
-    let found = tokio::net::lookup_host((host, plan.port)).await.map_err(|error| {
+/// The addresses of a host as it was typed: a name, or an address, perhaps in brackets and with a zone.
+pub(crate) async fn lookup(host: &str, port: u16) -> Result<Vec<SocketAddr>, CliError> {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if let Some(zoned) = ZonedAddress::parse(host) {
+        return zoned.map(|address| vec![address.with_port(port)]).map_err(CliError::usage);
+    }
+    if let Some(ip) = host.parse().ok().filter(|ip| zone::needs_zone(*ip)) {
+        return Err(CliError::usage(zone::missing(ip)));
+    }
+    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| {
         CliError::running(format!("cannot find the address of {host} ({error})"), "check the name and your connection")
     })?;
-    let mut found: Vec<_> = found.collect();
+    Ok(found.collect())
+}
+
+/// The host's addresses; those that suit the first named path come first.
+async fn addresses(plan: &ConnectPlan) -> Result<Vec<SocketAddr>, CliError> {
+    let mut found = lookup(&plan.host, plan.port).await?;
     if let Locals::Named(names) = &plan.locals
-        && let Some(Ok(ip)) = names.first().map(|name| name.parse::<IpAddr>())
+        && let Some(ip) = names.first().and_then(|name| local::address(name))
     {
         found.sort_by_key(|remote| remote.is_ipv4() != ip.is_ipv4());
     }
@@ -198,10 +210,9 @@ fn enough(locals: &[Local], plan: &ConnectPlan) -> Vec<Local> {
 
 /// An endpoint with a socket for each local address.
 fn endpoint(locals: &[Local], plan: &ConnectPlan) -> Result<Endpoint, CliError> {
-    let address = |local: &Local| SocketAddr::new(local.ip, 0);
     let bind = |local: &Local| match &local.interface {
-        Some(name) => Bind::address(address(local)).interface(name),
-        None => Bind::address(address(local)),
+        Some(name) => Bind::address(local.any_port()).interface(name),
+        None => Bind::address(local.any_port()),
     };
     let config = || {
         let mut config =
@@ -216,7 +227,7 @@ fn endpoint(locals: &[Local], plan: &ConnectPlan) -> Result<Endpoint, CliError> 
     let made = Endpoint::new(config()?, None, locals.iter().map(bind));
     let made = match made {
         Err(_) if locals.iter().any(|local| local.interface.is_some()) => {
-            Endpoint::new(config()?, None, locals.iter().map(address))
+            Endpoint::new(config()?, None, locals.iter().map(Local::any_port))
         }
         made => made,
     };
@@ -319,7 +330,7 @@ fn tried(attempts: &[Attempt]) -> String {
 }
 
 fn server_name(plan: &ConnectPlan) -> &str {
-    plan.host.trim_start_matches('[').trim_end_matches(']')
+    zone::bare_host(&plan.host)
 }
 
 /// Watches the further paths, which open by themselves: those that fail at first are named on standard error, the

@@ -38,4 +38,5 @@ mod transport;
 mod units;
 mod usage;
 
+mod zone;
 pub use start::{plait, sim_main};

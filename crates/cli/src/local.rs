@@ -10,6 +10,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::CliError;
 use crate::output::eprint_line;
+use crate::zone::{self, ZonedAddress};
 
 /// Paths opened when none are named, at most.
 const MAX_DEFAULT_PATHS: usize = 4;
@@ -30,9 +31,25 @@ impl Local {
         Self { ip, interface: Some(name.to_owned()) }
     }
 
+    /// Of those that each interface has for itself, together with it.
+    fn towards(ip: IpAddr, remote: SocketAddr) -> Self {
+        let interface = match remote {
+            SocketAddr::V6(v6) if zone::needs_zone(ip) => zone::name_of(v6.scope_id()),
+            _ => None,
+        };
+        Self { ip, interface }
+    }
+
+    /// Any port of it, as sockets take it.
+    pub(crate) fn any_port(&self) -> SocketAddr {
+        let zoned = self.interface.as_deref().filter(|_| zone::needs_zone(self.ip));
+        let zoned = zoned.and_then(|name| ZonedAddress::parse(&format!("{}%{name}", self.ip))?.ok());
+        zoned.map_or(SocketAddr::new(self.ip, 0), |address| address.with_port(0))
+    }
+
     /// Whether `--path` with this name asks for it.
     pub(crate) fn is_named(&self, name: &str) -> bool {
-        self.interface.as_deref() == Some(name) || name.parse() == Ok(self.ip)
+        self.interface.as_deref() == Some(name) || address(name) == Some(self.ip)
     }
 }
 
@@ -42,10 +59,27 @@ impl From<LocalAddress> for Local {
     }
 }
 
+/// The address that `name` is, with a zone or without; none for an interface.
+pub(crate) fn address(name: &str) -> Option<IpAddr> {
+    match ZonedAddress::parse(name) {
+        Some(zoned) => zoned.ok().map(|address| address.ip.into()),
+        None => name.parse().ok(),
+    }
+}
+
 /// The address that `name`, an address or an interface, gives towards `remote`.
 pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, CliError> {
+    if let Some(zoned) = ZonedAddress::parse(name) {
+        let ZonedAddress { ip, interface, .. } =
+            zoned.map_err(|wrong| CliError::running("--path cannot be taken", wrong))?;
+        return usable(ip.into(), Some(&interface), remote).map(|ip| Local::on(&interface, ip));
+    }
     if let Ok(address) = name.parse::<IpAddr>() {
-        return usable(address, remote).map(|ip| bound_to_owner(ip, remote));
+        let owner = if zone::needs_zone(address) { LocalAddress::locate(address).interface } else { None };
+        return match owner {
+            Some(name) => usable(address, Some(&name), remote).map(|ip| Local::on(&name, ip)),
+            None => usable(address, None, remote).map(|ip| bound_to_owner(ip, remote)),
+        };
     }
     if !cfg!(target_os = "linux") {
         return Err(CliError::running(
@@ -78,8 +112,8 @@ pub(crate) fn resolve(name: &str, remote: SocketAddr) -> Result<Local, CliError>
     }
 }
 
-/// `address`, if a socket can be bound to it and it suits `remote`.
-fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, CliError> {
+/// `address`, if a socket can be bound to it, on `interface` where one is named, and it suits `remote`.
+fn usable(address: IpAddr, interface: Option<&str>, remote: SocketAddr) -> Result<IpAddr, CliError> {
     if address.is_ipv4() != remote.is_ipv4() {
         return Err(CliError::running(
             format!("--path {address}: the server's address {} is of the other IP version", remote.ip()),
@@ -93,7 +127,10 @@ fn usable(address: IpAddr, remote: SocketAddr) -> Result<IpAddr, CliError> {
             "`ip address` lists those of this machine",
         ));
     }
-    let bound = datagram_socket(remote).and_then(|socket| socket.bind(&SocketAddr::new(address, 0).into()));
+    let bound = datagram_socket(remote).and_then(|socket| {
+        interface.map_or(Ok(()), |name| bind_to(&socket, name))?;
+        socket.bind(&SocketAddr::new(address, 0).into())
+    });
     match bound {
         Ok(()) => Ok(address),
         Err(error) => Err(CliError::running(
@@ -139,7 +176,7 @@ pub(crate) fn anywhere(remote: SocketAddr) -> Result<Local, CliError> {
 pub(crate) fn system_choice(remote: SocketAddr) -> Result<Local, CliError> {
     let hint = "check that this machine is connected, or name a path with --path";
     source_address(None, remote)
-        .map(Local::address)
+        .map(|ip| Local::towards(ip, remote))
         .map_err(|error| CliError::running(format!("there is no route to {} ({error})", remote.ip()), hint))
 }
 
@@ -167,8 +204,8 @@ pub(crate) async fn of_other_version(names: Option<&[String]>, remotes: &[Socket
     }
     let usable = plait::usable_addresses().await.unwrap_or_default();
     let usable: Vec<Local> = usable.into_iter().map(Local::from).filter(|local| is_other(local.ip)).collect();
-    let named = |name: &String| match name.parse::<IpAddr>() {
-        Ok(ip) if is_other(ip) => resolve(name, SocketAddr::new(ip, 0)).ok(),
+    let named = |name: &String| match address(name) {
+        Some(ip) if is_other(ip) => resolve(name, SocketAddr::new(ip, 0)).ok(),
         _ => usable.iter().find(|local| local.is_named(name)).cloned(),
     };
     let mut found: Vec<Local> = names.map_or_else(|| usable.clone(), |names| names.iter().filter_map(named).collect());

@@ -21,6 +21,7 @@ use crate::names::{AckPathName, CongestionName, PathPolicyName, ReinjectionName,
 use crate::output::Format;
 use crate::output::summary::LinkSummary;
 use crate::service::Service;
+use crate::zone;
 
 /// Windows, unless something else is said.
 const WINDOW_BYTES: u64 = 32 << 20;
@@ -401,8 +402,42 @@ pub(crate) fn wish(theirs: &ServerPolicyArgs) -> Wish {
     }
 }
 
-fn parse_url(text: &str) -> Result<Url, CliError> {
-    let full = if text.contains("://") { text.to_owned() } else { format!("https://{text}") };
+/// A URL as it was typed.
+struct TypedUrl {
+    url: Url,
+    /// The interface of a link-local address, for which URLs have no place.
+    zone: Option<String>,
+}
+
+impl TypedUrl {
+    /// Host and port, where there is a server.
+    fn server(&self) -> (String, u16) {
+        let host = self.url.host_str().unwrap_or("");
+        let host = match &self.zone {
+            Some(zone) => format!("{}%{zone}]", host.trim_end_matches(']')),
+            None => host.to_owned(),
+        };
+        (host, self.url.port().unwrap_or(443))
+    }
+
+    /// As it is reported.
+    fn text(&self) -> String {
+        match &self.zone {
+            Some(zone) => self.url.to_string().replacen(']', &format!("%25{zone}]"), 1),
+            None => self.url.to_string(),
+        }
+    }
+}
+
+fn parse_url(text: &str) -> Result<TypedUrl, CliError> {
+    let (plain, zone) = zone::of_url(text);
+    let url = plain_url(text, &plain)?;
+    Ok(TypedUrl { url, zone })
+}
+
+/// The URL without the zone that was typed in `text`.
+fn plain_url(text: &str, plain: &str) -> Result<Url, CliError> {
+    let full = if plain.contains("://") { plain.to_owned() } else { format!("https://{plain}") };
     let url = Url::parse(&full).map_err(|error| CliError::usage(format!("`{text}` is not a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         // Neither is repeated: what is on the screen is seen.
@@ -419,22 +454,23 @@ fn parse_url(text: &str) -> Result<Url, CliError> {
 }
 
 /// The host and port that all URLs share.
-fn same_server(urls: &[Url]) -> Result<(String, u16), CliError> {
-    let server = |url: &Url| (url.host_str().unwrap_or("").to_owned(), url.port().unwrap_or(443));
-    let first = urls.first().map(server).ok_or_else(|| CliError::usage("no URL was given"))?;
-    match urls.iter().find(|url| server(url) != first) {
+fn same_server(urls: &[TypedUrl]) -> Result<(String, u16), CliError> {
+    let first = urls.first().map(TypedUrl::server).ok_or_else(|| CliError::usage("no URL was given"))?;
+    match urls.iter().find(|url| url.server() != first) {
         Some(other) => {
+            let other = other.text();
             Err(CliError::usage(format!("{other} is on another server than the first URL; use one `get` each")))
         }
         None => Ok(first),
     }
 }
 
-fn downloads(args: &GetArgs, urls: &[Url]) -> Result<Vec<Download>, CliError> {
+fn downloads(args: &GetArgs, urls: &[TypedUrl]) -> Result<Vec<Download>, CliError> {
     let format = Format::of(args.show);
     let rest = if args.discard || format.is_json() { Destination::Discard } else { Destination::Stdout };
     let mut downloads: Vec<Download> = Vec::with_capacity(urls.len());
-    for (at, url) in urls.iter().enumerate() {
+    for (at, typed) in urls.iter().enumerate() {
+        let url = &typed.url;
         let to = match args.output.get(at) {
             Some(file) if file.as_os_str() == "-" => Destination::Stdout,
             Some(file) => Destination::File(file.clone()),
@@ -454,7 +490,7 @@ fn downloads(args: &GetArgs, urls: &[Url]) -> Result<Vec<Download>, CliError> {
             Some(Request::Synthetic(size)) => Some(size),
             _ => None,
         };
-        downloads.push(Download { url: url.to_string(), target, size, to });
+        downloads.push(Download { url: typed.text(), target, size, to });
     }
     Ok(downloads)
 }
@@ -573,6 +609,15 @@ mod tests {
         assert_eq!((&first.to, &second.to), (&Destination::File("x".into()), &Destination::Stdout));
         assert_eq!(plan.total(), None);
         assert_eq!(get(&["https://[::1]/", "--json"]).unwrap().connect.host, "[::1]");
+        for zoned in ["[fe80::1%eth0]:5/a", "https://[fe80::1%25eth0]:5/a"] {
+            let plan = get(&[zoned, "--json"]).unwrap();
+            assert_eq!((plan.connect.host.as_str(), plan.connect.port), ("[fe80::1%eth0]", 5));
+            assert_eq!(
+                (plan.downloads[0].url.as_str(), plan.downloads[0].target.as_str()),
+                ("https://[fe80::1%25eth0]:5/a", "/a")
+            );
+        }
+        assert!(get(&["https://[fe80::1%a]/", "https://[fe80::1%b]/", "--json"]).is_err());
         assert_eq!(get(&["https://h/bytes/1K", "https://h/bytes/2K"]).unwrap().total(), Some(3000));
     }
 

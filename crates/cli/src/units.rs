@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::zone;
+
 /// Most bytes that one stream can carry (RFC 9000 4.5: 2^62 - 1).
 pub(crate) const MAX_BYTES: u64 = (1 << 62) - 1;
 
@@ -60,7 +62,12 @@ pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
 
 /// Reads an address with a port.
 pub(crate) fn parse_socket(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| format!("`{text}` is no address with a port; write 127.0.0.1:4433, [::1]:4433 or [::]:0"))
+    let wrong = || format!("`{text}` is no address with a port; write 127.0.0.1:4433, [::1]:4433 or [::]:0");
+    let address = zone::socket_address(text).unwrap_or_else(|| Err(wrong()))?;
+    match address {
+        SocketAddr::V6(v6) if v6.scope_id() == 0 && zone::needs_zone(address.ip()) => Err(zone::missing(address.ip())),
+        _ => Ok(address),
+    }
 }
 
 /// Reads a share as `0.001` or `0.1%`, between 0 and 1.
@@ -176,6 +183,8 @@ mod tests {
         assert!(parse_size("12q").unwrap_err().contains("64Ki"));
         assert_eq!(parse_window("64Ki"), Ok(65_536));
         assert_eq!(parse_socket("[::1]:9"), Ok(SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), 9)));
+        assert!(parse_socket("[fe80::1]:9").unwrap_err().contains("write it with yours, as fe80::1%eth0"));
+        assert!(parse_socket("[fe80::1%none]:9").unwrap_err().contains("there is no interface `none`"));
         for text in ["", "127.0.0.1", "localhost:4433", "127.0.0.1:65536", "[::1"] {
             assert!(parse_socket(text).unwrap_err().contains("write 127.0.0.1:4433"), "{text}");
         }

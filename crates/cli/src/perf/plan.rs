@@ -14,6 +14,7 @@ use crate::error::CliError;
 use crate::http::policies::Wish;
 use crate::listen::DEFAULT_PORT;
 use crate::options::{ConnectPlan, Sessions, wish};
+use crate::zone;
 
 /// How long a load runs when nothing is said.
 const USUAL_TIME: Duration = Duration::from_secs(10);
@@ -201,7 +202,7 @@ fn load(args: &PerfClientArgs, lanes: u64) -> Result<Workload, CliError> {
 /// Host and port of a server as typed.
 fn server(text: &str) -> Result<(String, u16), CliError> {
     let wrong = || CliError::usage(format!("`{text}` names no server; write HOST, HOST:PORT or [ADDR]:PORT"));
-    let is_bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
+    let is_bare_v6 = zone::bare_host(text).parse::<std::net::Ipv6Addr>().is_ok() && !text.starts_with('[');
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !is_bare_v6 && !text.ends_with(']') => (host, port.parse().map_err(|_| wrong())?),
         _ => (text, DEFAULT_PORT),
@@ -232,6 +233,8 @@ mod tests {
         assert_eq!(of("host:5").unwrap(), ("host".to_owned(), 5));
         assert_eq!(of("[::1]:5").unwrap(), ("[::1]".to_owned(), 5));
         assert_eq!(of("[::1]").unwrap(), ("[::1]".to_owned(), 4433));
+        assert_eq!(of("[fe80::1%eth0]:5").unwrap(), ("[fe80::1%eth0]".to_owned(), 5));
+        assert_eq!(of("fe80::1%eth0").unwrap(), ("fe80::1%eth0".to_owned(), 4433));
         assert_eq!(of("fe80::1").unwrap(), ("fe80::1".to_owned(), 4433));
         for text in ["", ":1", "host:", "host:x", "host:70000", "https://host", "a b"] {
             assert_eq!(of(text).unwrap_err().exit_code(), 2, "{text}");

@@ -17,12 +17,13 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::carrier::Kernel;
 use super::pipe::{PipeReader, PipeWriter, plain};
 use crate::clock::Clock;
-use crate::connect::certificate_refused;
+use crate::connect::{certificate_refused, lookup};
 use crate::error::CliError;
 use crate::listen::{Versions, versions};
 use crate::names::CongestionName;
 use crate::options::{ConnectPlan, Locals};
 use crate::tls::{self, Shown};
+use crate::zone;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
@@ -161,12 +162,12 @@ impl TcpDialer {
             },
             Locals::Single | Locals::All => None,
         };
-        let host = plan.host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let found = tokio::net::lookup_host((host.as_str(), plan.port)).await;
+        let host = zone::bare_host(&plan.host).to_owned();
+        let found = lookup(&plan.host, plan.port).await?;
         let suits = |remote: &SocketAddr| local.is_none_or(|local: IpAddr| local.is_ipv4() == remote.is_ipv4());
         let remote = found
-            .ok()
-            .and_then(|mut found| found.find(suits))
+            .into_iter()
+            .find(suits)
             .ok_or_else(|| CliError::running(format!("{host} has no address"), "check the name and your connection"))?;
         let name = ServerName::try_from(host)
             .map_err(|error| CliError::usage(format!("{} is no name of a server: {error}", plan.host)))?;

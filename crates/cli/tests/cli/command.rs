@@ -294,6 +294,21 @@ fn both_wildcards_share_a_port() {
 }
 
 #[test]
+fn link_local_addresses_want_an_interface() {
+    let wrong = [
+        ("https://[fe80::1]/", "write it with yours, as fe80::1%eth0"),
+        ("https://[fe80::1%25no-such]/", "there is no interface `no-such`; `ip link`"),
+    ];
+    for (url, expected) in wrong {
+        let output = run(&["get", url, "--insecure", "--discard"]);
+        assert_eq!(output.status.code(), Some(2), "{url}");
+        assert!(stderr(&output).contains(expected), "{url}: {}", stderr(&output));
+    }
+    let output = run(&["get", "https://[::1]:1/", "--insecure", "--discard", "--path", "fe80::1%no-such"]);
+    assert!(stderr(&output).contains("there is no interface `no-such`"), "{}", stderr(&output));
+}
+
+#[test]
 fn what_the_server_lacks_leaves_no_file() {
     let server = Server::start(&[]);
     let folder = server.downloads();

@@ -219,7 +219,8 @@ impl SharedSocket {
         let ip = match incoming.destination {
             Some(ip) if self.is_wildcard() => ip.to_canonical(),
             None if self.is_wildcard() && remote.is_ipv4() => IpAddr::from([0, 0, 0, 0]),
-            _ => self.local.ip(),
+            // As it is bound, with the scope of a link-local address.
+            _ => return FourTuple { local: self.local, remote },
         };
         FourTuple { local: SocketAddr::new(ip, self.local.port()), remote }
     }
@@ -298,6 +299,17 @@ mod tests {
         assert!(socket.poll_end_turn(&Context::from_waker(Waker::noop())).is_ready());
         assert!(sends(&socket, remote, &[6; 50]) && !socket.has_gathered());
         assert_eq!([receive(), receive(), receive()], [(4, 50), (5, 50), (6, 50)]);
+    }
+
+    #[tokio::test]
+    async fn what_comes_to_a_link_local_address_came_to_it_with_its_scope() {
+        let mut socket = SharedSocket::new(Bind::address("127.0.0.1:0".parse().unwrap()).open().unwrap());
+        socket.local = "[fe80::1%2]:5".parse().unwrap();
+        let remote = "[fe80::2%2]:6".parse().unwrap();
+        let destination = Some("fe80::1".parse().unwrap());
+        let message =
+            ReceivedMessage { remote, destination, ecn: None, bytes: bytes::BytesMut::new(), segment_bytes: 1 };
+        assert_eq!(socket.tuple_of(&message), FourTuple { local: socket.local, remote });
     }
 
     #[tokio::test]
