@@ -17,6 +17,7 @@ mod connect;
 mod error;
 mod http;
 mod identity;
+mod key_log;
 mod listen;
 mod local;
 mod measure;
@@ -37,6 +38,6 @@ mod transfer;
 mod transport;
 mod units;
 mod usage;
-
 mod zone;
+
 pub use start::{plait, sim_main};

@@ -12,7 +12,7 @@ use crate::command_line::{Command, CommandLine, SimLine};
 use crate::error::CliError;
 use crate::output::eprint_line;
 use crate::perf::args::PerfCommand;
-use crate::{commands, usage};
+use crate::{commands, key_log, usage};
 
 /// How long work in the background, such as taking an unfinished file away, may go on after the end.
 const TIDY_TIME: Duration = Duration::from_millis(500);
@@ -36,6 +36,7 @@ pub fn plait() -> ExitCode {
         Command::Perf(PerfCommand::Client(args)) => args.connect.threads,
         _ => None,
     };
+    key_log::warn_where_unwritable(&line.command);
     finish(run(line.command), threads, || usage::name::<CommandLine>("plait"))
 }
 

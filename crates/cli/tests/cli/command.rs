@@ -273,6 +273,21 @@ fn early_data_is_told() {
 }
 
 #[test]
+fn a_key_log_that_cannot_be_written_is_told_of_once() {
+    let server = Server::start(&[]);
+    let nowhere = server.dir.path().join("none/keys");
+    let (url, keys) = (server.url("/hello"), server.dir.path().join("keys"));
+    let get = |file: &Path, more: &[&str]| {
+        let args = ["get", &url, "--insecure", "--single", "--json"];
+        let output = plait(&args).args(more).env("SSLKEYLOGFILE", file).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stderr(&output).matches("SSLKEYLOGFILE").count()
+    };
+    assert_eq!((get(&nowhere, &[]), get(&nowhere, &["--quiet"]), get(&keys, &[])), (1, 0, 0));
+    assert!(fs::read_to_string(&keys).unwrap().contains("CLIENT_TRAFFIC_SECRET_0"));
+}
+
+#[test]
 fn both_wildcards_share_a_port() {
     // A port that is free now.
     let Ok(free) = UdpSocket::bind("[::]:0") else { return };
