@@ -71,7 +71,8 @@ pub struct HeaderMarks {
 impl OutHeader<'_> {
     /// Appends the header with the low `pn_len` (1 to 4) bytes of `number`; a length field stays 0 until
     /// [`HeaderMarks::set_length`].
-    #[inline]
+    // Once a packet: whether it is inlined there must not depend on what stands beside it.
+    #[inline(always)]
     pub fn write(&self, buf: &mut Vec<u8>, number: u64, pn_len: usize, fixed_bit: FixedBit) -> HeaderMarks {
         let pn_len = pn_len.clamp(1, 4);
         let start = buf.len();
