@@ -104,11 +104,24 @@ fn joined(result: Result<Result<Digested, CliError>, tokio::task::JoinError>) ->
     result.unwrap_or_else(|error| Err(CliError::Running(format!("the writer stopped: {error}"))))
 }
 
+/// Standard output without a buffer: what is left in one is written when the process ends, and waits for a reader who may never come.
+#[cfg(unix)]
+type StandardOutput = fs::File;
+#[cfg(not(unix))]
+type StandardOutput = io::Stdout;
+
+fn standard_output() -> io::Result<StandardOutput> {
+    #[cfg(unix)]
+    return std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned().map(fs::File::from);
+    #[cfg(not(unix))]
+    Ok(io::stdout())
+}
+
 /// What is written to.
 #[derive(Debug)]
 enum Target {
     Nothing,
-    Stdout,
+    Stdout(StandardOutput),
     /// A pipe or device that is there already: it cannot be renamed into place.
     Device {
         file: fs::File,
@@ -124,7 +137,7 @@ impl Target {
     fn open(to: &Destination) -> Result<Self, CliError> {
         match to {
             Destination::Discard => Ok(Self::Nothing),
-            Destination::Stdout => Ok(Self::Stdout),
+            Destination::Stdout => standard_output().map(Self::Stdout).map_err(|error| unprinted(&error)),
             Destination::File(path) if path.is_dir() => {
                 Err(CliError::running(format!("{} is a folder", path.display()), "give a file name with -o"))
             }
@@ -148,8 +161,7 @@ impl Target {
     fn write(&mut self, data: &[u8], offset: u64) -> Result<(), CliError> {
         match self {
             Self::Nothing => Ok(()),
-            Self::Stdout => {
-                let mut out = io::stdout().lock();
+            Self::Stdout(out) => {
                 if offset == 0 && out.is_terminal() && data.contains(&0) {
                     return Err(CliError::running(
                         "the body is binary and standard output is a terminal",
@@ -166,7 +178,7 @@ impl Target {
     fn finish(self) -> Result<(), CliError> {
         match self {
             Self::Nothing | Self::Device { .. } => Ok(()),
-            Self::Stdout => io::stdout().lock().flush().map_err(|error| unprinted(&error)),
+            Self::Stdout(mut out) => out.flush().map_err(|error| unprinted(&error)),
             Self::File { temporary, path } => match temporary.persist(&path) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(broken(&path, &error.error)),
