@@ -94,7 +94,7 @@ impl PathControl {
     fn on_unreachable(&mut self, now: Instant, id: PathId, random: &mut Random) {
         let is_multipath = self.table.is_multipath();
         if is_multipath && self.is_needed(id) {
-            self.ask_again(now, id);
+            self.validate_anew(now, id);
         } else if is_multipath {
             let _ = self.abandon(now, id, CloseCode::PATH_UNSTABLE_OR_POOR, random);
         } else {
@@ -103,7 +103,7 @@ impl PathControl {
         }
     }
 
-    /// True where no other path works of which a time-out tells nothing else. Somebody whom the peer merely named is not asked again.
+    /// True where each other path that works is silent after a probe time-out. An address that the peer merely named is not asked again.
     fn is_needed(&self, id: PathId) -> bool {
         let is_heard = |slot: &Slot| slot.id != id && slot.path.as_deref().is_none_or(|path| !path.is_silent());
         let is_named = self.table.path(id).is_some_and(|path| self.is_hearsay(path.tuple().remote));
@@ -116,11 +116,11 @@ impl PathControl {
         if self.table.open_slots().any(|slot| slot.id != id) {
             return self.on_unreachable(now, id, random);
         }
-        self.ask_again(now, id);
+        self.validate_anew(now, id);
     }
 
-    /// A validation begins anew.
-    fn ask_again(&mut self, now: Instant, id: PathId) {
+    /// A path is challenged as if it were new.
+    fn validate_anew(&mut self, now: Instant, id: PathId) {
         let times = self.validation_times(id);
         if let Some(path) = self.table.path_mut(id) {
             path.challenge(now, times);

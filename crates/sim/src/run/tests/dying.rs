@@ -83,8 +83,8 @@ fn an_ack_on_another_path_confirms_the_handshake() {
 
 #[test]
 fn half_of_each_path_is_enough() {
-    // One path leads up and the other down from then on: acks of each take the other one, once the ends have found out. With pairs
-    // of flows a server that only acknowledges may never find out.
+    // One path leads up and the other down from then on: acks of each take the other one, once the ends have found out. Over
+    // RFC 10069 a server that only acknowledges may never find out.
     for (extension, kinds) in [("multipath", &["download"][..]), ("multiflow", &["upload", "download"])] {
         for kind in kinds.iter().copied() {
             for (up, down) in [(0, 1), (1, 0)] {
